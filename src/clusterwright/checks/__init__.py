@@ -1,0 +1,1 @@
+"""checks: see the house page of the documentation."""

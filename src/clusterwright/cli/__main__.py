@@ -1,0 +1,5 @@
+"""``python -m clusterwright.cli``."""
+
+from clusterwright.cli import main
+
+main()

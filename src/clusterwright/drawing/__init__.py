@@ -1,0 +1,1 @@
+"""drawing: see the house page of the documentation."""

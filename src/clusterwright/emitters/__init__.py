@@ -1,0 +1,1 @@
+"""emitters: see the house page of the documentation."""

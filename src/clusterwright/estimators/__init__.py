@@ -1,0 +1,1 @@
+"""estimators: see the house page of the documentation."""

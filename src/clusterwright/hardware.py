@@ -1,0 +1,109 @@
+"""Physical things at nameplate. Bandwidth is one direction of one accelerator or port; peaks are dense."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from clusterwright.noun import Noun
+
+
+class FabricKind(StrEnum):
+    """How nodes talk to one another."""
+
+    INFINIBAND = "infiniband"
+    ROCE = "roce"
+    EFA = "efa"
+    SLINGSHOT = "slingshot"
+    TCP = "tcp"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+class Accelerator(Noun):
+    """One accelerator as frameworks count it (a GPU, an MI250X GCD, a PVC tile)."""
+
+    name: str
+    vendor: Literal["nvidia", "amd", "intel"]
+    architecture: str
+    memory_bytes: float = Field(gt=0)
+    memory_bytes_per_s: float = Field(gt=0)
+    peak_flop_per_s: dict[str, float]
+    """Dense peak by number format: fp32, tf32, fp16, bf16, fp8, fp4 [FLOP/s]."""
+    achievable: dict[str, float] = {}
+    """Measured share of the dense peak on large matrix products, by number format [1]."""
+    multiprocessors: int = Field(gt=0)
+    scale_up_bytes_per_s: float = Field(ge=0)
+    """To all peers of the scale-up domain together, one direction [B/s]."""
+    scale_up_peer_bytes_per_s: float = Field(ge=0)
+    """To one peer, one direction [B/s]; less than to all where links are point to point (MI300X)."""
+    switched: bool = True
+    """Whether the scale-up links go through switches (any peer at full rate)."""
+    power_w: float = Field(gt=0)
+    sources: tuple[str, ...] = ()
+
+
+class Node(Noun):
+    """A server or cloud instance."""
+
+    name: str
+    provider: str
+    accelerator: str
+    accelerators: int = Field(gt=0)
+    scale_up_domain: int = Field(gt=0)
+    """Accelerators that share one scale-up domain (72 for NVL72, else those of the node)."""
+    nics: int = Field(ge=0)
+    nic_bits_per_s: float = Field(ge=0)
+    """Of one scale-out NIC, one direction [bit/s]."""
+    fabric: FabricKind
+    power_w: float | None = None
+    """Largest draw of the node [W]; unknown when none."""
+    sources: tuple[str, ...] = ()
+
+    @property
+    def network_bytes_per_s(self) -> float:
+        """Scale-out bandwidth of the node, one direction [B/s]."""
+        return self.nics * self.nic_bits_per_s / 8.0
+
+    @property
+    def scales_out(self) -> bool:
+        """Whether several of these nodes can be joined by a network that is known."""
+        return self.fabric not in (FabricKind.NONE, FabricKind.UNKNOWN) and self.network_bytes_per_s > 0
+
+
+class Fabric(Noun):
+    """A scale-out network as designed: counts of switches and cables."""
+
+    topology: str
+    tiers: int
+    leaf: int
+    spine: int
+    core: int
+    nic_bits_per_s: float
+    cables: int
+    capex_usd: float | None = None
+    power_w: float | None = None
+
+
+class Storage(Noun):
+    """What the storage must carry for this plan."""
+
+    write_bytes_per_s: float
+    checkpoint_bytes: float
+    checkpoint_interval_s: float
+
+
+class Cluster(Noun):
+    """Nodes of one kind under one fabric."""
+
+    node: Node
+    accelerator: Accelerator
+    nodes: int = Field(gt=0)
+    spares: int = Field(default=0, ge=0)
+
+    @property
+    def accelerators(self) -> int:
+        """Accelerators that the job runs on."""
+        return self.nodes * self.node.accelerators

@@ -1,0 +1,1 @@
+"""laws: see the house page of the documentation."""

@@ -1,0 +1,1 @@
+"""probes: see the house page of the documentation."""

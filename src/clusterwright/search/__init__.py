@@ -1,0 +1,1 @@
+"""search: see the house page of the documentation."""

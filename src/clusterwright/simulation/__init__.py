@@ -1,0 +1,1 @@
+"""simulation: see the house page of the documentation."""
