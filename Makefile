@@ -1,0 +1,68 @@
+# `make plan` shows the tool at work from a clean clone; `make test` and `make check` say whether it is sound.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+EXAMPLE := examples/llama-3.1-70b/workload.toml
+
+.PHONY: help plan test check format docs bench soak fuzz matrix clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e '.[dev]'
+	touch $@ $(VENV)/installed
+
+plan: $(VENV)/installed ## plan Llama-3.1-70B and write the files that start it, under out/
+	$(BIN)/clusterwright plan $(EXAMPLE) --out out/plan.json
+	$(BIN)/clusterwright emit out/plan.json --target slurm --out out/slurm
+	$(BIN)/clusterwright emit out/plan.json --target megatron --out out/megatron
+
+test: $(VENV)/installed-dev ## all tests with coverage; says what could not be tested here
+	.ci/programs
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
+check: $(VENV)/installed-dev ## style, types, floors
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy --strict src tests
+	$(BIN)/lint-imports
+
+format: $(VENV)/installed-dev ## what ruff can put right by itself
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+docs: $(VENV)/installed-dev ## the documentation, under docs/_build
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+
+bench: $(VENV)/installed-dev ## how fast the search is, on one core
+	$(BIN)/python benchmarks/search.py --format json
+
+soak: $(VENV)/installed-dev ## the property tests, many more examples
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile=soak tests
+
+fuzz: $(VENV)/installed-dev ## broken inputs, many more of them
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile=fuzz -k 'fuzz or broken or refus' tests
+
+matrix: ## the tests on every Python that is found here
+	for version in 3.11 3.12 3.13; do \
+	  if command -v python$$version >/dev/null && python$$version -c '' 2>/dev/null; then \
+	    python$$version -m venv .venv/matrix-$$version && \
+	    .venv/matrix-$$version/bin/python -m pip install --quiet -e '.[test]' && \
+	    .venv/matrix-$$version/bin/python -m pytest -n 2 -q; \
+	  else echo "python$$version: not found here, not tested"; fi; \
+	done
+
+clean: ## everything that was made here
+	rm -rf $(VENV) out docs/_build .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
