@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,6 +27,36 @@ VERBS = {
 """Verb and its one line; the module is ``clusterwright.cli.<verb>``, the command in it ``command``."""
 
 
+class TyperVerb(click.Command):
+    """A verb written with typer, whatever copy of click that typer is built on: its arguments are handed on whole."""
+
+    def __init__(self, name: str, command: Any) -> None:  # noqa: ANN401 - typer's app or function
+        super().__init__(name, add_help_option=False)
+        self.command = command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Nothing is parsed here."""
+        ctx.args = args
+        return args
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - what the verb returns
+        """Run the verb; its usage errors become ours."""
+        import typer.main
+
+        app = self.command
+        if not isinstance(app, typer.Typer):
+            app = typer.Typer(add_completion=False, context_settings={"help_option_names": ["-h", "--help"]})
+            app.command()(self.command)
+        try:
+            return typer.main.get_command(app).main(ctx.args, prog_name=ctx.command_path, standalone_mode=False)
+        except typer.Abort:
+            raise click.exceptions.Abort from None
+        except Exception as error:
+            if hasattr(error, "format_message"):
+                raise click.ClickException(error.format_message()) from None
+            raise
+
+
 class Verbs(click.Group):
     """A group that imports a verb's module when that verb is called, so that ``--help`` is instant."""
 
@@ -38,20 +68,19 @@ class Verbs(click.Group):
         """The command of a verb, imported now."""
         if cmd_name not in VERBS:
             return None
-        import typer.main  # noqa: PLC0415 - lazy on purpose
-
-        module = importlib.import_module(f"clusterwright.cli.{cmd_name}")
-        found = module.command
-        return found if isinstance(found, click.Command) else typer.main.get_command(found)
+        command = importlib.import_module(f"clusterwright.cli.{cmd_name}").command
+        return command if isinstance(command, click.Command) else TyperVerb(cmd_name, command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """The list of verbs, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; an unknown one is told with the nearest right ones."""
-        from clusterwright.errors import unknown  # noqa: PLC0415 - lazy on purpose
+        from clusterwright.errors import unknown
 
         if args and args[0] not in VERBS and not args[0].startswith("-"):
             raise unknown("command", args[0], VERBS)
@@ -79,10 +108,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    from clusterwright.errors import ClusterwrightError  # noqa: PLC0415 - lazy on purpose
+    from clusterwright.errors import ClusterwrightError
 
     try:
-        result = app.main(args=list(arguments) if arguments is not None else None, prog_name="clusterwright", standalone_mode=False)
+        result = app.main(
+            args=list(arguments) if arguments is not None else None, prog_name="clusterwright", standalone_mode=False
+        )
     except ClusterwrightError as error:
         _say(f"error: {error}")
         return error.exit_code
@@ -100,7 +131,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _say(text: str) -> None:
     try:
-        sys.stderr.write(text.encode(sys.stderr.encoding or "utf-8", "replace").decode(sys.stderr.encoding or "utf-8") + "\n")
+        sys.stderr.write(
+            text.encode(sys.stderr.encoding or "utf-8", "replace").decode(sys.stderr.encoding or "utf-8") + "\n"
+        )
     except OSError:
         return
 
