@@ -1,0 +1,167 @@
+"""Communication of a step that computing does not hide, by kind of parallelism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clusterwright.estimators.grid import SHARDINGS, Layouts
+from clusterwright.estimators.job import Device, Job, data_ranks, domain_of, parameters_a_rank
+from clusterwright.laws import collectives
+from clusterwright.model import Attention, Experts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clusterwright.estimators.efficiency import Efficiency, Stack, Wire
+
+    Floats = NDArray[np.float64]
+
+FULL_SHARDS = tuple(SHARDINGS.index(name) for name in ("zero3", "fsdp", "hsdp"))
+BF16 = 2.0
+
+
+@dataclass(frozen=True)
+class Wires:
+    """Sustained bandwidth of one accelerator on both tiers [B/s]."""
+
+    up: float
+    reduce_up: float
+    pair: float
+    """To one peer of the domain."""
+    out: float
+    near: Wire
+    far: Wire
+
+    @classmethod
+    def of(cls, job: Job, efficiency: Efficiency) -> Wires:
+        """The wires of a job."""
+        accelerator, node = job.accelerator, job.node
+        curve, far = efficiency.curve(accelerator.architecture), efficiency.wire(node.fabric)
+        nameplate = job.nic_bytes_per_s or node.network_bytes_per_s / node.accelerators or 1e9
+        up = max(accelerator.scale_up_bytes_per_s, 1e9)
+        pair = max(accelerator.scale_up_peer_bytes_per_s, 1e9)
+        reduce_up = curve.reduce_up if accelerator.switched else curve.up
+        return cls(up * curve.up, up * reduce_up, min(pair, up) * curve.up, nameplate * far.out / job.oversubscription,
+                   efficiency.fabric["scale-up"], far)  # fmt: skip
+
+    def group(self, ranks: Floats, stride: Floats, domain: int) -> tuple[Floats, Floats]:
+        """Ranks of the group in one domain, and the scale-up bandwidth they see."""
+        local = np.asarray(collectives.local_ranks(ranks, stride, domain), dtype=float)
+        return local, np.where(local <= 2, self.pair * np.maximum(local - 1, 1), self.up)  # noqa: PLR2004 - one pair of links
+
+    def start(self, message: Floats, ranks: Floats, local: Floats) -> Floats:
+        """Start-up time of a collective [s]."""
+        near = collectives.start_up(message, latency=self.near.latency, fill=self.near.fill)
+        hops = np.log2(np.maximum(ranks / local, 2.0))
+        far = collectives.start_up(message, latency=self.far.latency * hops, fill=self.far.fill)
+        return np.where(ranks > local, far, near * np.clip(ranks, 1, 8) / 8)
+
+    def gather(self, message: Floats, ranks: Floats, stride: Floats, domain: int) -> Floats:
+        """Time of an all-gather or reduce-scatter [s]."""
+        local, up = self.group(ranks, stride, domain)
+        return np.asarray(collectives.all_gather_ring(message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)))
+
+    def reduce(self, message: Floats, ranks: Floats, stride: Floats, domain: int) -> Floats:
+        """Time of an all-reduce [s]."""
+        local, up = self.group(ranks, stride, domain)
+        fast = np.where(ranks > local, up, up * self.reduce_up / self.up)
+        return np.asarray(collectives.all_reduce_ring(message, ranks, local, up=fast, out=self.out, start=self.start(message, ranks, local)))
+
+    def exchange(self, message: Floats, ranks: Floats, stride: Floats, domain: int) -> Floats:
+        """Time of an all-to-all [s]."""
+        local, up = self.group(ranks, stride, domain)
+        return np.asarray(collectives.all_to_all_pairwise(message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)))
+
+
+def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device) -> dict[str, Floats]:
+    """Exposed time: ``tp``, ``cp``, ``ep``, ``pp`` for one micro-batch on the slowest stage, ``dp`` for the step [s].
+
+    ``owned`` is the number of parameters whose optimizer state the rank owns.
+    """
+    domain = domain_of(job)
+    tokens = lay.micro_batch * job.sequence_length / lay.cp
+    width = BF16 * tokens * job.model.hidden
+    one = np.ones_like(tokens)
+    found = {
+        "tp": _tensor(stack, wires, lay, width, device, domain),
+        "cp": _context(job, wires, lay, device, domain),
+        "ep": _expert(job, stack, wires, lay, width, domain),
+    }
+    stride = lay.tp * lay.cp * lay.dp
+    crosses = stride * lay.pp > domain
+    shared = width / np.where(stack.sequence_parallel, lay.tp, 1)
+    hop = np.asarray(collectives.send(shared, bandwidth=np.where(crosses, wires.out, wires.pair), latency=np.where(crosses, wires.far.latency, wires.near.latency)))
+    found["pp"] = np.where(lay.pp > 1, 2 * hop * lay.vpp, 0.0) * (1 - stack.hidden.pp)
+    found |= _data(job, stack, wires, lay, device, domain)
+    return {name: np.asarray(value * one, dtype=float) for name, value in found.items()}
+
+
+def _tensor(stack: Stack, wires: Wires, lay: Layouts, width: Floats, device: Device, domain: int) -> Floats:
+    """Two all-reduces forward and two backward a layer, or the gathers and scatters that replace them."""
+    if stack.sequence_parallel:
+        calls = 9.0 * wires.gather(width, lay.tp, np.ones_like(lay.tp), domain)
+    else:
+        calls = 4.0 * wires.reduce(width, lay.tp, np.ones_like(lay.tp), domain)
+    again = np.where(lay.recompute == 2, 1.5, 1.0)  # noqa: PLR2004 - full
+    return calls * again * device.layers * (1 - stack.hidden.tp)
+
+
+def _context(job: Job, wires: Wires, lay: Layouts, device: Device, domain: int) -> Floats:
+    """Ring attention: keys and values pass to the next rank while attention computes on what is there."""
+    mixers = [b.mixer for b in job.model.blocks if isinstance(b.mixer, Attention)]
+    heads = max((m.kv_heads * m.head_size for m in mixers), default=job.model.hidden)
+    message = BF16 * 2 * (lay.micro_batch * job.sequence_length / lay.cp) * np.maximum(heads / lay.tp, 1)
+    local = collectives.local_ranks(lay.cp, lay.tp, domain)
+    bandwidth = np.where(local < lay.cp, wires.out, wires.pair)
+    ring = (lay.cp - 1) * collectives.send(message, bandwidth=bandwidth, latency=wires.near.latency)
+    hidden = 0.8 * device.attention_layer
+    backward = np.maximum(2 * ring - 2 * hidden, 0.1 * ring)
+    return np.where(lay.cp > 1, (np.maximum(ring - hidden, 0.1 * ring) + backward) * device.layers, 0.0)
+
+
+def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, domain: int) -> Floats:
+    """Dispatch and combine, forward and backward, of every layer of experts."""
+    feeds = [(b.count, b.feed) for b in job.model.blocks if isinstance(b.feed, Experts)]
+    total = np.zeros_like(width)
+    for count, feed in feeds:
+        share = count / job.model.layers
+        message = width * feed.top_k / np.where(stack.sequence_parallel, lay.tp, 1)
+        total = total + share * 4.0 * wires.exchange(message, lay.ep, np.ones_like(lay.ep), domain)
+    again = np.where(lay.recompute == 2, 1.5, 1.0)  # noqa: PLR2004 - full
+    return total * again * device_layers(job, lay) * (1 - stack.hidden.ep)
+
+
+def device_layers(job: Job, lay: Layouts) -> Floats:
+    """Layers of the fullest stage."""
+    return np.ceil(job.model.layers / lay.pp)
+
+
+def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, domain: int) -> dict[str, Floats]:
+    """Gradients and weights over data parallelism, and what of it the backward pass hides."""
+    dense, experts, ends = parameters_a_rank(job, lay)
+    ranks = data_ranks(lay)
+    stride = np.asarray(lay.tp, dtype=float)
+    if job.method != "full":
+        dense, experts, ends = 0.004 * dense, 0.0 * experts, 0.0 * ends
+    plain = dense + ends
+    expert_ranks = np.maximum(ranks * np.where(lay.ep > 1, lay.tp / lay.ep, 1), 1.0)
+    full = np.isin(lay.sharding, FULL_SHARDS)
+    micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
+    sharded = lay.sharding != 0
+    compute = (3 * device.products + 3.5 * device.attention + 3 * device.elementwise) * device.layers
+    inner = np.where(lay.sharding == SHARDINGS.index("hsdp"), np.minimum(ranks, np.maximum(domain / stride, 1)), ranks)
+    gathers = wires.gather(BF16 * plain, inner, stride, domain) + wires.gather(BF16 * experts, expert_ranks, stride, domain)
+    scatter = wires.gather(stack.gradient * plain, inner, stride, domain) + wires.gather(stack.gradient * experts, expert_ranks, stride, domain)
+    reduce = wires.reduce(stack.gradient * plain, ranks, stride, domain) + wires.reduce(stack.gradient * experts, expert_ranks, stride, domain)
+    once = np.where(sharded, scatter + gathers, reduce)
+    window = np.where(lay.pp > 1, 1.0 / np.maximum(lay.pp, 1), 1.0) * compute
+    exposed_once = np.maximum(once - stack.hidden.dp * window, once * (1 - stack.hidden.dp))
+    each = 2 * gathers + scatter
+    layers = np.maximum(device.layers, 1)
+    exposed_each = np.maximum(each - stack.hidden.dp * compute, each / layers) * micro_batches
+    owners = np.where(sharded, ranks, 1.0)
+    owned = plain / owners + experts / np.where(sharded, expert_ranks, 1.0)
+    return {"dp": np.where(ranks > 1, np.where(full, exposed_each, exposed_once), 0.0), "owned": owned}

@@ -1,0 +1,97 @@
+"""What accelerators, fabrics and software stacks reach in practice: the shipped curves, as values."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from importlib import resources
+from typing import Any
+
+from pydantic import Field
+
+from clusterwright.hardware import FabricKind  # noqa: TC001 - pydantic reads the annotation
+from clusterwright.noun import Noun
+
+
+class Curve(Noun):
+    """Sustained shares of one accelerator architecture."""
+
+    bf16: float
+    fp8: float
+    fp4: float
+    half_depth: float
+    attention: tuple[float, float]
+    """Forward and backward share of the bf16 peak."""
+    memory: float
+    up: float
+    reduce_up: float
+    kind: str
+
+
+class Wire(Noun):
+    """What collectives sustain on one kind of network."""
+
+    out: float
+    latency: float
+    fill: float
+
+
+class Hidden(Noun):
+    """Share of each communication that a stack hides under computing."""
+
+    dp: float
+    tp: float
+    ep: float
+    pp: float
+
+
+class Stack(Noun):
+    """A software stack, as far as time and memory know it."""
+
+    name: str
+    match: tuple[str, ...]
+    until: float = 9999.0
+    """First year in which it no longer holds."""
+    sequence_parallel: bool
+    flash: bool
+    fused: bool
+    factor: float = Field(gt=0)
+    spread: float = Field(ge=0)
+    host: float
+    step: float
+    hidden: Hidden
+    gradient: float
+    optimizer: float
+
+
+class Efficiency(Noun):
+    """Everything the training estimate takes from measurements."""
+
+    sources: dict[str, str]
+    architecture: dict[str, Curve]
+    fabric: dict[str, Wire]
+    stack: tuple[Stack, ...]
+
+    def curve(self, architecture: str) -> Curve:
+        """The curve of an architecture; names are matched by their beginning (``gaudi2`` is a ``gaudi``)."""
+        for name, curve in self.architecture.items():
+            if architecture.lower().startswith(name):
+                return curve
+        return self.architecture["ampere"]
+
+    def wire(self, kind: FabricKind) -> Wire:
+        """The figures of a network."""
+        return self.fabric[kind.value]
+
+    def stack_of(self, framework: str, year: float) -> Stack:
+        """The first stack whose words are in the framework's name and whose time has not passed."""
+        name = "megatron" if framework == "any" else framework.lower()
+        return next(s for s in self.stack if year < s.until and any(word in name for word in s.match))
+
+
+@functools.cache
+def shipped() -> Efficiency:
+    """The shipped curves (package data, read once)."""
+    text = resources.files("clusterwright.estimators").joinpath("efficiency.toml").read_text(encoding="utf-8")
+    document: dict[str, Any] = tomllib.loads(text)
+    return Efficiency.model_validate(document)

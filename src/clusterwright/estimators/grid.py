@@ -1,0 +1,80 @@
+"""Arrays of layouts, and evaluating a law on the few distinct values of the axes it depends on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clusterwright.layout import Layout
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+SHARDINGS = ("none", "zero1", "zero2", "zero3", "fsdp", "hsdp", "distopt")
+RECOMPUTES = ("none", "selective", "full")
+
+
+@dataclass(frozen=True)
+class Layouts:
+    """Many layouts: integer arrays of any shapes that broadcast together."""
+
+    tp: NDArray[np.integer]
+    cp: NDArray[np.integer]
+    pp: NDArray[np.integer]
+    vpp: NDArray[np.integer]
+    ep: NDArray[np.integer]
+    dp: NDArray[np.integer]
+    micro_batch: NDArray[np.integer]
+    global_batch: NDArray[np.integer]
+    sharding: NDArray[np.integer]
+    """Index into `SHARDINGS`."""
+    recompute: NDArray[np.integer]
+    """Index into `RECOMPUTES`."""
+
+    @classmethod
+    def of(cls, *layouts: Layout) -> Layouts:
+        """Arrays of shape (n,) from n layouts."""
+        columns: dict[str, Any] = {}
+        for field in fields(cls):
+            values = [getattr(layout, field.name) for layout in layouts]
+            if field.name == "sharding":
+                values = [SHARDINGS.index(v) for v in values]
+            elif field.name == "recompute":
+                values = [RECOMPUTES.index(v) for v in values]
+            columns[field.name] = np.array(values, dtype=np.int64)
+        return cls(**columns)
+
+    def flat(self) -> tuple[Layouts, tuple[int, ...]]:
+        """All arrays broadcast to one shape and flattened; with that shape."""
+        arrays = np.broadcast_arrays(*(np.asarray(getattr(self, f.name)) for f in fields(self)))
+        return Layouts(*(a.reshape(-1) for a in arrays)), arrays[0].shape
+
+
+def distinct(*axes: NDArray[np.integer]) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
+    """The distinct combinations of small non-negative integer arrays, and where each element's is.
+
+    Linear in the number of elements: no sorting.
+
+    >>> values, where = distinct(np.array([1, 2, 1]), np.array([4, 4, 4]))
+    >>> values[0].tolist(), where.tolist()
+    ([1, 2], [0, 1, 0])
+    """
+    code = np.zeros(axes[0].shape, dtype=np.int64)
+    tables = []
+    for axis in axes:
+        table = np.flatnonzero(np.bincount(axis)) if axis.size and int(axis.max()) < 10**7 else np.unique(axis)  # noqa: PLR2004 - memory of the count
+        index = np.searchsorted(table, axis) if len(table) > 1 else 0
+        code = code * len(table) + index
+        tables.append(table)
+    present = np.zeros(int(np.prod([len(t) for t in tables])), dtype=bool)
+    present[code] = True
+    codes = np.flatnonzero(present)
+    where = (np.cumsum(present) - 1)[code]
+    values: list[NDArray[np.int64]] = []
+    rest = codes
+    for table in reversed(tables):
+        rest, index = np.divmod(rest, len(table))
+        values.insert(0, table[index])
+    return values, where

@@ -1,0 +1,72 @@
+"""What is estimated, and the device time that its parts share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clusterwright.estimators.grid import Layouts
+    from clusterwright.hardware import Accelerator, Node
+    from clusterwright.model import Model
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is trained, on what, with which software: everything but the layout."""
+
+    model: Model
+    accelerator: Accelerator
+    node: Node
+    sequence_length: int
+    precision: str = "bf16"
+    framework: str = "any"
+    year: float = 2026.0
+    method: str = "full"
+    lora_rank: int = 16
+    nic_bytes_per_s: float | None = None
+    """Scale-out bandwidth of one accelerator, where it is not the node's [B/s]."""
+    oversubscription: float = 1.0
+
+
+@dataclass(frozen=True)
+class Device:
+    """Device time of one micro-batch on the slowest stage [s], each of shape (n,)."""
+
+    products: Floats
+    attention: Floats
+    elementwise: Floats
+    head: Floats
+    forward: Floats
+    """Forward pass of the stage's layers, for recompute."""
+    layers: Floats
+    """Layers of the slowest stage."""
+    attention_layer: Floats
+    """Forward time of one layer's attention, which ring attention hides its messages under."""
+
+
+def domain_of(job: Job) -> int:
+    """Accelerators of one scale-up domain."""
+    return max(job.node.scale_up_domain, 1)
+
+
+def data_ranks(lay: Layouts) -> Floats:
+    """Ranks over which gradients of dense weights are reduced: data and context parallelism together."""
+    return np.asarray(lay.dp * lay.cp, dtype=float)
+
+
+def parameters_a_rank(job: Job, lay: Layouts) -> tuple[Floats, Floats, Floats]:
+    """Parameters of a rank of the fullest stage before data-parallel sharding: dense layers, experts, embedding."""
+    model = job.model
+    ends = model.embedding_parameters + model.head_parameters
+    dense = model.parameters - ends - model.expert_parameters
+    stage = np.ceil(model.layers / lay.pp) / model.layers
+    split = np.where(lay.ep > 1, lay.ep, lay.tp)
+    outer = np.where(lay.pp > 1, max(model.embedding_parameters, model.head_parameters), ends)
+    return dense * stage / lay.tp, model.expert_parameters * stage / split, outer / lay.tp

@@ -1,0 +1,189 @@
+"""The estimate of a training step: time, interval and memory of many layouts at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clusterwright.estimators import layer as layers
+from clusterwright.estimators.communication import Wires, communicate
+from clusterwright.estimators.efficiency import shipped
+from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts, distinct
+from clusterwright.estimators.job import Device, Job
+from clusterwright.estimators.residency import hold
+from clusterwright.laws import pipeline, roofline
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clusterwright.hardware import Accelerator, Node
+    from clusterwright.measurement import Calibration
+    from clusterwright.model import Model
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["RECOMPUTES", "SHARDINGS", "USABLE_MEMORY", "Estimates", "Job", "Layouts", "estimate"]
+
+USABLE_MEMORY = 0.93
+"""Share of an accelerator's memory that a job may plan with: the rest is context, libraries and fragments."""
+INTERVAL_80 = 1.2816
+"""Standard deviations on either side that hold 80% of a normal distribution."""
+LOG_TO_SPREAD = 0.03
+"""Growth of the estimate's spread for every factor of e in accelerators above a node."""
+STRAGGLE = 0.006
+"""Mean loss to the slowest accelerator for every doubling of the accelerators above one node, fitted."""
+OPTIMIZER_BYTES = 30.0
+"""Bytes that gradient norm, clipping and a fused AdamW step move for one parameter they own."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What `estimate` gives: arrays of the layouts' shape; the parts of the time add up to the step time."""
+
+    step_time_s: Floats
+    low_s: Floats
+    high_s: Floats
+    memory_bytes: Floats
+    mfu: Floats
+    exposed_communication_s: Floats
+    parts: dict[str, Floats]
+    memory_parts: dict[str, Floats]
+
+
+def estimate(
+    model: Model, accelerator: Accelerator, node: Node, layouts: Layouts, *, calibration: Calibration | None = None, **job: Any  # noqa: ANN401 - the fields of Job
+) -> Estimates:
+    """Step time, its 80% interval and peak memory of every layout.
+
+    Args:
+        model: Shape of the network.
+        accelerator: Its accelerator, at nameplate.
+        node: The node it sits in.
+        layouts: Arrays that broadcast together.
+        calibration: Factors fitted to the user's own runs.
+        **job: The other fields of `Job` (sequence_length, precision, framework, ...).
+
+    Returns:
+        Arrays of the layouts' common shape.
+    """
+    return run(Job(model, accelerator, node, **job), layouts, calibration)
+
+
+def run(job: Job, layouts: Layouts, calibration: Calibration | None = None) -> Estimates:
+    """`estimate` for a `Job`."""
+    flat, shape = layouts.flat()
+    efficiency = shipped()
+    stack = efficiency.stack_of(job.framework, job.year)
+    machine = layers.Machine(job.accelerator, efficiency.curve(job.accelerator.architecture), stack, job.precision)
+    device, kept = _device(job, machine, flat)
+    wires = Wires.of(job, efficiency)
+    talk = communicate(job, stack, wires, flat, device)
+    parts = _step(job, machine, flat, device, talk, calibration)
+    step = np.asarray(sum(parts.values()), dtype=float)
+    spread = np.hypot(stack.spread, LOG_TO_SPREAD * np.log(np.maximum(_world(flat) / 8.0, 1.0)))
+    if calibration is not None and calibration.runs:
+        spread = np.minimum(spread, np.hypot(0.03, calibration.compute.spread))
+    memory_parts = hold(job, stack, flat, kept)
+    exposed = np.asarray(sum(v for k, v in parts.items() if k.endswith("communication")), dtype=float)
+    found = Estimates(
+        step, step * np.exp(-INTERVAL_80 * spread), step * np.exp(INTERVAL_80 * spread),
+        np.asarray(sum(memory_parts.values()), dtype=float), _mfu(job, flat, step, machine.wide_peak), exposed, parts, memory_parts,
+    )  # fmt: skip
+    return _shaped(found, shape)
+
+
+def _world(lay: Layouts) -> Floats:
+    return np.asarray(lay.tp * lay.cp * lay.pp * lay.dp, dtype=float)
+
+
+def _shaped(found: Estimates, shape: tuple[int, ...]) -> Estimates:
+    def fit(value: Any) -> Any:  # noqa: ANN401 - array or dict of arrays
+        if isinstance(value, dict):
+            return {k: fit(v) for k, v in value.items()}
+        return np.broadcast_to(value, (int(np.prod(shape)),)).reshape(shape)
+
+    return replace(found, **{name: fit(getattr(found, name)) for name in found.__dataclass_fields__})
+
+
+def _device(job: Job, machine: layers.Machine, lay: Layouts) -> tuple[Device, dict[str, Floats]]:
+    (tp, cp, ep, batch), where = distinct(lay.tp, lay.cp, lay.ep, lay.micro_batch)
+    axes = (tp.astype(float), cp.astype(float), ep.astype(float), batch.astype(float))
+    total = np.zeros((6, len(tp)))
+    largest = np.zeros(len(tp))
+    for block in job.model.blocks:
+        one = layers.layer(machine, block, job.model.hidden, job.sequence_length, axes)
+        total += block.count * np.array([one.products, one.attention, one.elementwise, one.kept, one.core, one.forward])
+        largest = np.maximum(largest, one.kept)
+    tokens = axes[3] * job.sequence_length / axes[1]
+    logits = layers.product(machine, tokens, job.model.vocab / axes[0], job.model.hidden, wide=True)
+    loss = roofline.memory_bound_time(14.0 * tokens * job.model.vocab / axes[0], machine.bandwidth)
+    head = (3 * logits + loss) * (1 + job.model.mtp)
+    count = job.model.layers
+    stage = np.ceil(count / lay.pp)
+    slots = lay.pp * lay.vpp
+    padded = (count % slots != 0) & ((count + 2) % slots == 0)
+    stage = np.where(padded, (count + 2) / lay.pp, stage)
+    mean = total / count
+    products, attention, elementwise, kept, core, forward = (mean[i][where] for i in range(6))
+    last = np.where(padded, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
+    layer_time = 3 * products + (1 + layers.ATTENTION_BACKWARD) * attention + 3 * elementwise
+    exposed_head = np.maximum(head[where] - np.maximum(stage - np.maximum(last, 0), 0) * layer_time, 0.0)
+    device = Device(products, attention, elementwise, exposed_head, forward, stage, attention)
+    return device, {"kept": kept, "core": core, "largest": largest[where], "logits": 10.0 * (tokens * job.model.vocab / axes[0])[where]}
+
+
+def _step(job: Job, machine: layers.Machine, lay: Layouts, device: Device, talk: dict[str, Floats], calibration: Calibration | None) -> dict[str, Floats]:
+    stack, lora = machine.stack, job.method != "full"
+    micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1).astype(float)
+    products = (2.0 if lora else 3.0) * device.products * device.layers * stack.factor
+    attention = (1 + layers.ATTENTION_BACKWARD) * device.attention * device.layers * stack.factor
+    elementwise = 3.0 * device.elementwise * device.layers * stack.factor
+    again = np.where(lay.recompute == RECOMPUTES.index("full"), device.forward, np.where(lay.recompute == RECOMPUTES.index("selective"), device.attention, 0.0))
+    again = again * device.layers * stack.factor
+    busy = products + attention + elementwise + again
+    host = stack.host * device.layers * np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
+    floor = np.maximum(busy + talk["tp"] + talk["ep"], host) - busy - talk["tp"] - talk["ep"]
+    if calibration is not None:
+        scale = calibration.compute.value
+        products, attention, elementwise, again = products * scale, attention * scale, elementwise * scale, again * scale
+    chatter = 1.0 if calibration is None else calibration.communication.value
+    slot = {
+        "matrix products": products, "attention": attention, "memory-bound kernels": elementwise, "recompute": again,
+        "output head and loss": device.head, "launch floor": floor, "tensor-parallel communication": talk["tp"] * chatter,
+        "context-parallel communication": talk["cp"] * chatter, "expert-parallel communication": talk["ep"] * chatter,
+        "pipeline communication": talk["pp"] * chatter,
+    }  # fmt: skip
+    one = np.asarray(sum(slot.values()), dtype=float)
+    run_time = pipeline.one_forward_one_backward(micro_batches, lay.pp, lay.vpp, one)
+    parts = {name: value * micro_batches for name, value in slot.items()}
+    parts["pipeline bubble"] = run_time - one * micro_batches
+    parts["data-parallel communication"] = talk["dp"] * chatter
+    parts["optimizer step"] = OPTIMIZER_BYTES * talk["owned"] / machine.bandwidth * (0.01 if lora else 1.0)
+    parts["fixed time of a step"] = stack.step * (1.0 if calibration is None else calibration.overhead.value) + 0.0 * one
+    so_far = np.asarray(sum(parts.values()), dtype=float)
+    parts["stragglers"] = so_far * STRAGGLE * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
+    return {name: np.asarray(value, dtype=float) for name, value in parts.items()}
+
+
+def model_flop_per_token(model: Model, sequence_length: int) -> float:
+    """Useful operations a token, forward and backward: 6 a parameter met, and causal attention as computed [FLOP].
+
+    Embedding look-ups do no work; the output head does, tied or not.
+    """
+    parameters = model.active_parameters - model.embedding_parameters + (model.vocab * model.hidden if model.tied else 0)
+    total = 6.0 * parameters
+    for block in model.blocks:
+        mixer = block.mixer
+        if mixer is None or mixer.kind == "state-space":
+            continue
+        keys = float(layers.work.attended_tokens(sequence_length, mixer.window))
+        value = getattr(mixer, "value_size", mixer.head_size)
+        total += 3.0 * block.count * float(layers.work.attention_flop(1, keys, mixer.heads, mixer.head_size, value))
+    return total
+
+
+def _mfu(job: Job, lay: Layouts, step: Floats, peak: float) -> Floats:
+    useful = model_flop_per_token(job.model, job.sequence_length) * lay.global_batch * job.sequence_length
+    return np.asarray(useful / (step * _world(lay) * peak), dtype=float)
