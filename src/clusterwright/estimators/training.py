@@ -1,4 +1,7 @@
-"""The estimate of a training step: time, interval and memory of many layouts at once."""
+"""The estimate of a training step: time, interval and memory of many layouts at once.
+
+The tree of terms and the expected collectives of one layout are in `clusterwright.estimators.expectation`.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["RECOMPUTES", "SHARDINGS", "USABLE_MEMORY", "Estimates", "Job", "Layouts", "estimate"]
+__all__ = ["RECOMPUTES", "SHARDINGS", "USABLE_MEMORY", "Estimates", "Job", "Layouts", "estimate", "run"]
 
 USABLE_MEMORY = 0.93
 """Share of an accelerator's memory that a job may plan with: the rest is context, libraries and fragments."""
