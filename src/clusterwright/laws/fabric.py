@@ -1,0 +1,231 @@
+r"""Counts of a folded Clos (fat-tree) network: leaves, spines, cores and cables.
+
+Symbols: nodes :math:`N`, NICs a node :math:`K`, ports a switch (radix) :math:`R`, oversubscription :math:`x` (down
+to up), leaf ports down :math:`d` and up :math:`u`, leaves :math:`L`, parallel links of one leaf to one spine
+:math:`m`.
+
+Two rules are in use, and they give different counts for the same nodes, so each is a function of its own:
+
+- :func:`shared_spine`: rail-aligned leaves (NIC *k* of a group of :math:`d` nodes on leaf *k*) under common spines,
+  as in the NVIDIA DGX SuperPOD reference architectures.
+- :func:`independent_rails`: each rail is a Clos of its own, without a path between rails; the reading that gives
+  the counts of the "H100 Freakonomics" sheet (2024).
+
+The rule of parallel links. Every leaf has the same uplinks, spread evenly over all spines. A spine of :math:`R`
+ports under :math:`L` leaves has room for :math:`m = \lfloor R / L \rfloor` links to each, so
+:math:`S = \lceil u / m \rceil` spines; :math:`m` is lowered until :math:`m S` links fit the leaf. This is why 24
+leaves need 16 spines, not 12, and 32 leaves of 144 ports need 18, not 16.
+
+Leaves are cabled in full (a cluster of 31 nodes has the cables of 32) unless one group of leaves holds the whole
+cluster: then only the uplinks its nodes need are there.
+
+Source: switch and cable tables of the DGX SuperPOD reference architectures for H100 (RA-11333-001 V11, tables 3 and
+4), B200 and B300, https://docs.nvidia.com/dgx-superpod/; fat trees: Al-Fares, Loukissas, Vahdat, "A scalable,
+commodity data center network architecture", SIGCOMM 2008, section 3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clusterwright.units import Array, BytesPerSecond, Count, Share
+
+    Integers = NDArray[np.int64]
+
+_SLACK = 1e-9
+"""Against the rounding of a ratio such as 64 * 2 / 3; far below one port."""
+
+
+class ClosCounts(NamedTuple):
+    """Switches and cables of a network; each field has the broadcast shape of the arguments.
+
+    ``tiers`` is 0, and every other count 0, where the nodes do not fit in three tiers.
+    """
+
+    tiers: Integers
+    leaf: Integers
+    spine: Integers
+    core: Integers
+    node_leaf_cables: Integers
+    leaf_spine_cables: Integers
+    spine_core_cables: Integers
+    max_nodes: Integers
+    """Most nodes the design grows to with the same number of tiers."""
+
+    @property
+    def switches(self) -> Integers:
+        """Leaf, spine and core switches together."""
+        return self.leaf + self.spine + self.core
+
+    @property
+    def cables(self) -> Integers:
+        """Cables of all kinds together."""
+        return self.node_leaf_cables + self.leaf_spine_cables + self.spine_core_cables
+
+
+def leaf_ports(radix: Count, oversubscription: Share) -> tuple[Integers, Integers]:
+    r"""Ports of a leaf towards nodes and towards spines.
+
+    .. math:: d = \lfloor R x / (1 + x) \rfloor, \quad u = \lceil d / x \rceil
+
+    Args:
+        radix: Ports of a switch at the speed of the NIC [1], any shape.
+        oversubscription: Bandwidth down over bandwidth up [1]; 1 is non-blocking.
+
+    Returns:
+        Ports down and up [1]; both 0 where no such split exists (``d + u`` would exceed the radix).
+
+    >>> down, up = leaf_ports(64, 1.0)
+    >>> int(down), int(up)
+    (32, 32)
+    >>> down, up = leaf_ports(64, 2.0)
+    >>> int(down), int(up)
+    (42, 21)
+    """
+    ports, ratio = np.broadcast_arrays(np.asarray(radix, dtype=np.int64), np.asarray(oversubscription, dtype=np.float64))
+    down = np.clip(np.floor(ports * ratio / (1.0 + ratio) + _SLACK), 1, np.maximum(ports - 1, 1)).astype(np.int64)
+    up = np.minimum(np.ceil(down / ratio - _SLACK), 2.0**62).astype(np.int64)
+    fits = (down + up <= ports) & (up >= 1)
+    return np.where(fits, down, 0), np.where(fits, up, 0)
+
+
+def parallel_links(lower: Count, uplinks: Count, ports_above: Count, ports_free: Count) -> Integers:
+    r"""Parallel links between each lower and each upper switch: the most that spread the uplinks evenly.
+
+    .. math:: m = \max \{ m : m L \le R,\; m \lceil u / m \rceil \le f \}
+
+    Args:
+        lower: Lower switches that each upper switch must reach, :math:`L` [1].
+        uplinks: Uplinks that a lower switch needs, :math:`u` [1].
+        ports_above: Ports of an upper switch towards the lower ones, :math:`R` [1].
+        ports_free: Ports that a lower switch has for uplinks, :math:`f` [1].
+
+    Returns:
+        Links a pair [1]; 0 where even one link to each does not fit.
+
+    >>> int(parallel_links(24, 32, 64, 32)), int(parallel_links(32, 72, 144, 72))
+    (2, 4)
+    """
+    below, up, above, free = np.broadcast_arrays(*(np.asarray(a, dtype=np.int64) for a in (lower, uplinks, ports_above, ports_free)))
+    room = np.minimum(above // np.maximum(below, 1), up)
+    best = np.zeros(room.shape, dtype=np.int64)
+    for links in range(1, int(room.max(initial=0)) + 1):
+        fits = (links <= room) & (links * -(-up // links) <= free)
+        best = np.where(fits, links, best)
+    return best
+
+
+def shared_spine(nodes: Count, nics: Count, radix: Count, oversubscription: Share) -> ClosCounts:
+    r"""Rail-aligned leaves under common spines: one fat tree.
+
+    One switch holds :math:`N K \le R`. Otherwise :math:`L = K \lceil N / d \rceil` leaves.
+
+    Args:
+        nodes: Nodes [1], any shape.
+        nics: NICs a node on this network [1].
+        radix: Ports of a switch at the speed of the NIC [1].
+        oversubscription: Leaf bandwidth down over up [1].
+
+    Returns:
+        The counts, of the broadcast shape.
+
+    >>> counts = shared_spine(95, 8, 64, 1.0)
+    >>> int(counts.leaf), int(counts.spine), int(counts.leaf_spine_cables)
+    (24, 16, 768)
+    """
+    return _clos(nodes, nics, radix, oversubscription)
+
+
+def independent_rails(nodes: Count, nics: Count, radix: Count, oversubscription: Share) -> ClosCounts:
+    r"""A Clos a rail: :math:`K` networks of :math:`N` endpoints each, without a path between them.
+
+    Arguments and returns as :func:`shared_spine`.
+
+    >>> counts = independent_rails(2048, 8, 64, 1.0)
+    >>> int(counts.leaf), int(counts.spine), int(counts.switches)
+    (512, 256, 768)
+    """
+    one = _clos(nodes, np.ones_like(np.asarray(nics, dtype=np.int64)), radix, oversubscription)
+    rails = np.broadcast_to(np.asarray(nics, dtype=np.int64), one.tiers.shape)
+    return ClosCounts(one.tiers, one.leaf * rails, one.spine * rails, one.core * rails, one.node_leaf_cables * rails,
+                      one.leaf_spine_cables * rails, one.spine_core_cables * rails, one.max_nodes)  # fmt: skip
+
+
+def _clos(nodes: Count, leaves_per_group: Count, radix: Count, oversubscription: Share) -> ClosCounts:
+    """One fat tree whose groups of ``d`` nodes hang on ``leaves_per_group`` leaves, one NIC of each node on each leaf."""
+    n, k, r, x = np.broadcast_arrays(*(np.asarray(a, dtype=np.int64) for a in (nodes, leaves_per_group, radix)),
+                                     np.asarray(oversubscription, dtype=np.float64))  # fmt: skip
+    down, up = leaf_ports(r, x)
+    splits = down > 0
+    groups = -(-n // np.maximum(down, 1))
+    leaf = groups * k
+    limit = _limits(k, r, down)
+    tiers = np.select([n <= limit[0], splits & (n <= limit[1]), splits & (n <= limit[2])], [1, 2, 3], 0)
+    needed = np.where(groups == 1, np.maximum(np.ceil(n / x - _SLACK), 1).astype(np.int64), up)
+    links = parallel_links(np.where(tiers == 2, leaf, r), needed, r, r - np.minimum(n, down))  # noqa: PLR2004 - two tiers
+    two_spine = -(-needed // np.maximum(links, 1))
+    spread = -(-needed // np.maximum(two_spine, 1))
+    half = r // 2
+    pods = -(-leaf // np.maximum(half, 1))
+    core_links = np.maximum(_even_divisor(half, r // np.maximum(pods, 1)), 1)
+    by_tier = [tiers == t for t in (1, 2, 3)]
+
+    def pick(one: Integers | int, two: Integers | int, three: Integers | int) -> Integers:
+        return np.select(by_tier, [one, two, three], 0).astype(np.int64)
+
+    return ClosCounts(
+        tiers=tiers.astype(np.int64),
+        leaf=pick(1, leaf, leaf),
+        spine=pick(0, two_spine, pods * up),
+        core=pick(0, 0, up * (half // core_links)),
+        node_leaf_cables=pick(n * k, n * k, n * k),
+        leaf_spine_cables=pick(0, leaf * two_spine * spread, leaf * up),
+        spine_core_cables=pick(0, 0, pods * up * half),
+        max_nodes=pick(*limit),
+    )
+
+
+def _limits(leaves_per_group: Integers, radix: Integers, down: Integers) -> tuple[Integers, Integers, Integers]:
+    """Most nodes in one, two and three tiers: leaves are at most R in two, R * (R // 2) in three."""
+    return (radix // leaves_per_group, down * (radix // leaves_per_group), down * (radix * (radix // 2) // leaves_per_group))
+
+
+def _even_divisor(uplinks: Integers, most: Integers) -> Integers:
+    """The largest divisor of ``uplinks`` that is at most ``most``: links of one spine to one core of its group."""
+    best = np.ones(np.broadcast(uplinks, most).shape, dtype=np.int64)
+    for links in range(2, int(np.max(uplinks, initial=0)) + 1):
+        best = np.where((uplinks % links == 0) & (links <= most), links, best)
+    return best
+
+
+def bisection_bandwidth(endpoints: Count, endpoint_bandwidth: BytesPerSecond, oversubscription: Share) -> BytesPerSecond:
+    r"""Bandwidth between the two halves of a fat tree, one direction.
+
+    .. math:: B = \frac{E b}{2 \max(x, 1)}
+
+    Args:
+        endpoints: NICs on one network, :math:`E` [1].
+        endpoint_bandwidth: Of one NIC, :math:`b` [B/s].
+        oversubscription: Bandwidth down over up, :math:`x` [1].
+
+    Returns:
+        [B/s], the broadcast shape.
+
+    >>> float(bisection_bandwidth(1024, 50e9, 1.0))
+    25600000000000.0
+    """
+    return np.asarray(endpoints) * np.asarray(endpoint_bandwidth) / 2.0 / np.maximum(oversubscription, 1.0)
+
+
+def most_hops(tiers: Count) -> Array:
+    r"""Switches on the longest path between two endpoints: :math:`2 t - 1`.
+
+    >>> int(most_hops(3))
+    5
+    """
+    return 2 * np.asarray(tiers) - 1
