@@ -87,6 +87,76 @@ class Fabric(Noun):
     power_w: float | None = None
 
 
+class FabricDesign(Fabric):
+    """A scale-out network in full: what it joins, its cables by kind, and how far it grows."""
+
+    nodes: int = Field(ge=1)
+    nics: int = Field(ge=1)
+    radix: int = Field(ge=2)
+    oversubscription: float = Field(gt=0)
+    node_leaf_cables: int
+    leaf_spine_cables: int
+    spine_core_cables: int
+    max_nodes: int
+    """Most nodes with the same number of tiers."""
+    bisection_bytes_per_s: float
+    """Between two halves of the nodes, all rails together, one direction [B/s]."""
+    most_hops: int
+    """Switches on the longest path of one network."""
+
+    @property
+    def switches(self) -> int:
+        """Leaf, spine and core switches together."""
+        return self.leaf + self.spine + self.core
+
+
+class FabricParts(Noun):
+    """What a switch and a link cost and draw, at the one size that was priced; other sizes scale with bandwidth."""
+
+    switch_ports: int = Field(gt=0)
+    bits_per_s: float = Field(gt=0)
+    """Of one port of the priced switch and one end of the priced link [bit/s]."""
+    switch_usd: float = Field(gt=0)
+    switch_w: float = Field(gt=0)
+    node_link_usd: float = Field(gt=0)
+    """Cable and optics of one link from a node to a switch, both ends."""
+    switch_link_usd: float = Field(gt=0)
+    """Cable and optics of one link between switches, both ends."""
+    node_optics_w: float = Field(ge=0)
+    """Of the optics at the node's end; those of a switch are in the switch's figure."""
+    sources: tuple[str, ...] = ()
+
+
+class FailureRates(Noun):
+    """How often accelerators interrupt a job, and how long it takes to go on."""
+
+    mtbf_s: float = Field(gt=0)
+    """Accelerator-seconds of running per interruption of the job."""
+    hardware_share: float = Field(gt=0, le=1)
+    """Share of interruptions that take a node out for repair."""
+    detection_s: float = Field(ge=0)
+    restart_s: float = Field(ge=0)
+    repair_s: float = Field(gt=0)
+    host_copy_bytes_per_s: float = Field(gt=0)
+    """Of one accelerator into host memory, for asynchronous saves [B/s]."""
+    assumptions: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+class StorageSystem(Noun):
+    """A file system as it was measured, with the size of the installation; the name alone says nothing."""
+
+    name: str
+    scale: str
+    read_bytes_per_s: float | None = None
+    write_bytes_per_s: float | None = None
+    metric: str
+    date: str
+    source: str
+    guideline: bool = False
+    """A vendor's sizing advice or peak instead of a measurement."""
+
+
 class Storage(Noun):
     """What the storage must carry for this plan."""
 
