@@ -33,7 +33,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clusterwright.units import Array, BytesPerSecond, Count, Share
+    from clusterwright.units import BytesPerSecond, Count, Share
 
     Integers = NDArray[np.int64]
 
@@ -87,7 +87,9 @@ def leaf_ports(radix: Count, oversubscription: Share) -> tuple[Integers, Integer
     >>> int(down), int(up)
     (42, 21)
     """
-    ports, ratio = np.broadcast_arrays(np.asarray(radix, dtype=np.int64), np.asarray(oversubscription, dtype=np.float64))
+    ports, ratio = np.broadcast_arrays(
+        np.asarray(radix, dtype=np.int64), np.asarray(oversubscription, dtype=np.float64)
+    )
     down = np.clip(np.floor(ports * ratio / (1.0 + ratio) + _SLACK), 1, np.maximum(ports - 1, 1)).astype(np.int64)
     up = np.minimum(np.ceil(down / ratio - _SLACK), 2.0**62).astype(np.int64)
     fits = (down + up <= ports) & (up >= 1)
@@ -111,7 +113,9 @@ def parallel_links(lower: Count, uplinks: Count, ports_above: Count, ports_free:
     >>> int(parallel_links(24, 32, 64, 32)), int(parallel_links(32, 72, 144, 72))
     (2, 4)
     """
-    below, up, above, free = np.broadcast_arrays(*(np.asarray(a, dtype=np.int64) for a in (lower, uplinks, ports_above, ports_free)))
+    below, up, above, free = np.broadcast_arrays(
+        *(np.asarray(a, dtype=np.int64) for a in (lower, uplinks, ports_above, ports_free))
+    )
     room = np.minimum(above // np.maximum(below, 1), up)
     best = np.zeros(room.shape, dtype=np.int64)
     for links in range(1, int(room.max(initial=0)) + 1):
@@ -157,9 +161,11 @@ def independent_rails(nodes: Count, nics: Count, radix: Count, oversubscription:
 
 
 def _clos(nodes: Count, leaves_per_group: Count, radix: Count, oversubscription: Share) -> ClosCounts:
-    """One fat tree whose groups of ``d`` nodes hang on ``leaves_per_group`` leaves, one NIC of each node on each leaf."""
-    n, k, r, x = np.broadcast_arrays(*(np.asarray(a, dtype=np.int64) for a in (nodes, leaves_per_group, radix)),
-                                     np.asarray(oversubscription, dtype=np.float64))  # fmt: skip
+    """One fat tree: a group of ``d`` nodes hangs on ``leaves_per_group`` leaves, one NIC of each node on each."""
+    n, k, r, x = np.broadcast_arrays(
+        *(np.asarray(a, dtype=np.int64) for a in (nodes, leaves_per_group, radix)),
+        np.asarray(oversubscription, dtype=np.float64),
+    )
     down, up = leaf_ports(r, x)
     splits = down > 0
     groups = -(-n // np.maximum(down, 1))
@@ -192,7 +198,11 @@ def _clos(nodes: Count, leaves_per_group: Count, radix: Count, oversubscription:
 
 def _limits(leaves_per_group: Integers, radix: Integers, down: Integers) -> tuple[Integers, Integers, Integers]:
     """Most nodes in one, two and three tiers: leaves are at most R in two, R * (R // 2) in three."""
-    return (radix // leaves_per_group, down * (radix // leaves_per_group), down * (radix * (radix // 2) // leaves_per_group))
+    return (
+        radix // leaves_per_group,
+        down * (radix // leaves_per_group),
+        down * (radix * (radix // 2) // leaves_per_group),
+    )
 
 
 def _even_divisor(uplinks: Integers, most: Integers) -> Integers:
@@ -203,7 +213,9 @@ def _even_divisor(uplinks: Integers, most: Integers) -> Integers:
     return best
 
 
-def bisection_bandwidth(endpoints: Count, endpoint_bandwidth: BytesPerSecond, oversubscription: Share) -> BytesPerSecond:
+def bisection_bandwidth(
+    endpoints: Count, endpoint_bandwidth: BytesPerSecond, oversubscription: Share
+) -> NDArray[np.float64]:
     r"""Bandwidth between the two halves of a fat tree, one direction.
 
     .. math:: B = \frac{E b}{2 \max(x, 1)}
@@ -219,13 +231,14 @@ def bisection_bandwidth(endpoints: Count, endpoint_bandwidth: BytesPerSecond, ov
     >>> float(bisection_bandwidth(1024, 50e9, 1.0))
     25600000000000.0
     """
-    return np.asarray(endpoints) * np.asarray(endpoint_bandwidth) / 2.0 / np.maximum(oversubscription, 1.0)
+    rate: NDArray[np.float64] = np.asarray(endpoints) * np.asarray(endpoint_bandwidth, dtype=np.float64)
+    return rate / 2.0 / np.maximum(oversubscription, 1.0)
 
 
-def most_hops(tiers: Count) -> Array:
+def most_hops(tiers: Count) -> Integers:
     r"""Switches on the longest path between two endpoints: :math:`2 t - 1`.
 
     >>> int(most_hops(3))
     5
     """
-    return 2 * np.asarray(tiers) - 1
+    return 2 * np.asarray(tiers, dtype=np.int64) - 1
