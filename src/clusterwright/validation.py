@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from clusterwright.catalog import Catalogue
+    from clusterwright.estimators.efficiency import Efficiency
     from clusterwright.hardware import Accelerator
 
 GIB = float(2**30)
@@ -103,7 +104,9 @@ class Scoreboard:
         }  # fmt: skip
 
 
-def validate(paths: Iterable[Path | str], catalogue: Catalogue, calibration: Calibration | None = None) -> Scoreboard:
+def validate(
+    paths: Iterable[Path | str], catalogue: Catalogue, calibration: Calibration | None = None, efficiency: Efficiency | None = None
+) -> Scoreboard:
     """Score every run of some CSV tables.
 
     Raises:
@@ -126,7 +129,7 @@ def validate(paths: Iterable[Path | str], catalogue: Catalogue, calibration: Cal
         if isinstance(job, str):
             skipped.extend((each.text("id"), job) for each in same)
         else:
-            scored.extend(_score(job, same, calibration))
+            scored.extend(_score(job, same, calibration, efficiency))
     return Scoreboard(len(rows), tuple(scored), tuple(skipped))
 
 
@@ -268,11 +271,11 @@ def _batches(observed: TrainingRun, dp: int) -> Iterator[tuple[int, int]]:
     yield from ((mbs, gbs) for mbs in (1, 2, 4, 8, 16, 32, 64) if each % mbs == 0)
 
 
-def _score(job: Job, same: list[TrainingRun], calibration: Calibration | None) -> Iterator[Scored]:
+def _score(job: Job, same: list[TrainingRun], calibration: Calibration | None, efficiency: Efficiency | None) -> Iterator[Scored]:
     options = [_options(job, observed) for observed in same]
     flat = [choice for choices, _ in options for choice in choices]
     lay = Layouts(**{name: np.array([choice[name] for choice in flat], dtype=np.int64) for name in COLUMNS})
-    found = run(job, lay, calibration)
+    found = run(job, lay, calibration, efficiency)
     start = 0
     for observed, (choices, assumed) in zip(same, options, strict=True):
         best = start + _pick(job, observed, found, lay, slice(start, start + len(choices)))

@@ -21,7 +21,11 @@ class Curve(Noun):
     fp4: float
     half_depth: float
     attention: tuple[float, float]
-    """Forward and backward share of the bf16 peak."""
+    """Forward and backward share of the bf16 peak: cuDNN, or FlashAttention-3."""
+    attention_2: tuple[float, float]
+    """The same with FlashAttention-2."""
+    reference_w: float
+    """Power limit at which the shares hold [W]."""
     memory: float
     up: float
     reduce_up: float
@@ -54,6 +58,7 @@ class Stack(Noun):
     """First year in which it no longer holds."""
     sequence_parallel: bool
     flash: bool
+    flash_generation: int
     fused: bool
     factor: float = Field(gt=0)
     spread: float = Field(ge=0)
@@ -64,10 +69,20 @@ class Stack(Noun):
     optimizer: float
 
 
+class LawFactors(Noun):
+    """Fitted figures that hold for every accelerator and stack."""
+
+    softmax_passes: float
+    straggle: float
+    elementwise: float
+    power_exponent: float
+
+
 class Efficiency(Noun):
     """Everything the training estimate takes from measurements."""
 
     sources: dict[str, str]
+    law: LawFactors
     architecture: dict[str, Curve]
     fabric: dict[str, Wire]
     stack: tuple[Stack, ...]

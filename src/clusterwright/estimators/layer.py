@@ -16,15 +16,13 @@ from clusterwright.model import Attention, Block, Experts, FeedForward, LatentAt
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clusterwright.estimators.efficiency import Curve, Stack
+    from clusterwright.estimators.efficiency import Curve, LawFactors, Stack
     from clusterwright.hardware import Accelerator
 
     Floats = NDArray[np.float64]
 
 ATTENTION_BACKWARD = 2.5
 """Products of a flash kernel's backward pass over those of its forward pass (five to two)."""
-SOFTMAX_PASSES = 9
-"""Times that unfused scale, mask, softmax and dropout read or write the score matrix forward."""
 STATE_CHUNK = 256
 """Chunk of the state-space scan (Dao and Gu 2024, https://arxiv.org/abs/2405.21060) [tokens]."""
 
@@ -36,6 +34,7 @@ class Machine:
     accelerator: Accelerator
     curve: Curve
     stack: Stack
+    law: LawFactors
     precision: str
 
     @property
@@ -48,13 +47,29 @@ class Machine:
         """Peak [FLOP/s], sustained share and bytes a value of the weight products."""
         peaks, curve = self.accelerator.peak_flop_per_s, self.curve
         if self.precision in ("fp8", "mxfp8") and "fp8" in peaks:
-            return peaks["fp8"], curve.fp8, 1.0
+            return peaks["fp8"], curve.fp8 * self.power_share, 1.0
         if self.precision == "nvfp4" and "fp4" in peaks:
-            return peaks["fp4"], curve.fp4, 0.5
+            return peaks["fp4"], curve.fp4 * self.power_share, 0.5
         if self.precision == "nvfp4" and "fp8" in peaks:
-            return peaks["fp8"], curve.fp8, 1.0
-        achieved = self.accelerator.achievable.get("bf16", curve.bf16)
-        return self.wide_peak, min(achieved, 1.1 * curve.bf16), 2.0
+            return peaks["fp8"], curve.fp8 * self.power_share, 1.0
+        return self.wide_peak, curve.bf16 * self.power_share, 2.0
+
+    @property
+    def power_share(self) -> float:
+        """Share of the sustained speed that a lower power limit leaves [1]."""
+        return float(min(self.accelerator.power_w / self.curve.reference_w, 1.0) ** self.law.power_exponent)
+
+    @property
+    def attention(self) -> tuple[float, float]:
+        """Forward and backward share of the flash kernels of this stack [1]."""
+        forward, backward = self.curve.attention if self.stack.flash_generation > 2 else self.curve.attention_2  # noqa: PLR2004 - FlashAttention-2
+        return forward * self.power_share, backward * self.power_share
+
+    @property
+    def attention_backward(self) -> float:
+        """Backward over forward time of the attention core [1]."""
+        forward, backward = self.attention
+        return ATTENTION_BACKWARD * forward / backward if self.stack.flash else 2.0
 
     @property
     def bandwidth(self) -> float:
@@ -82,7 +97,7 @@ class LayerTime:
 
 def product(machine: Machine, m: Any, n: Any, k: Any, *, wide: bool = False) -> Floats:  # noqa: ANN401 - arrays or numbers
     """Time of a weight product forward; ``wide`` keeps it in bf16 [s]."""
-    peak, share, size = (machine.wide_peak, machine.curve.bf16, 2.0) if wide else machine.products()
+    peak, share, size = (machine.wide_peak, machine.curve.bf16 * machine.power_share, 2.0) if wide else machine.products()
     time = roofline.matrix_product_time(
         m, n, k, peak=peak, share=share, half_depth=machine.curve.half_depth,
         multiprocessors=machine.accelerator.multiprocessors, bandwidth=machine.bandwidth, element_bytes=size,
@@ -121,17 +136,17 @@ def core_time(machine: Machine, mixer: Attention | LatentAttention | StateSpace,
     """Forward time of the attention (or state-space) core [s]."""
     if isinstance(mixer, StateSpace):
         operations = work.attention_flop(tokens, STATE_CHUNK / 2.0 + mixer.state, mixer.heads / tp, mixer.head_size, mixer.head_size)
-        return np.asarray(roofline.attention_time(operations, peak=machine.wide_peak, share=machine.curve.attention[0]), dtype=float)
+        return np.asarray(roofline.attention_time(operations, peak=machine.wide_peak, share=machine.attention[0]), dtype=float)
     value = mixer.value_size if isinstance(mixer, LatentAttention) else mixer.head_size
     keys = work.attended_tokens(sequence, mixer.window, causal=machine.stack.flash)
     operations = work.attention_flop(tokens, keys, mixer.heads / tp, mixer.head_size, value)
     if machine.stack.flash:
         short = mixer.head_size / (mixer.head_size + 24.0) / (128 / 152.0)
-        share = machine.curve.attention[0] * np.minimum(short, 1.05) * sequence / (sequence + 600.0)
+        share = machine.attention[0] * np.minimum(short, 1.05) * sequence / (sequence + 600.0)
         return np.asarray(roofline.attention_time(operations, peak=machine.wide_peak, share=share), dtype=float)
     scores = 2.0 * tokens * sequence * mixer.heads / tp
     products = roofline.attention_time(operations, peak=machine.wide_peak, share=0.5 * machine.curve.bf16)
-    return np.asarray(products + roofline.memory_bound_time(SOFTMAX_PASSES * scores, machine.bandwidth), dtype=float)
+    return np.asarray(products + roofline.memory_bound_time(machine.law.softmax_passes * scores, machine.bandwidth), dtype=float)
 
 
 def feed_products(machine: Machine, feed: FeedForward | Experts, hidden: int, tokens: Floats, tp: Floats, ep: Floats) -> tuple[Floats, Floats]:
@@ -169,6 +184,6 @@ def layer(machine: Machine, block: Block, hidden: int, sequence: int, axes: tupl
     if block.feed is not None:
         time, values = feed_products(machine, block.feed, hidden, tokens, tp, ep)
         products = products + time
-    moved = tokens * work.elementwise_bytes(shared, values, projected, norms=block.norms, fused=machine.stack.fused)
+    moved = machine.law.elementwise * tokens * work.elementwise_bytes(shared, values, projected, norms=block.norms, fused=machine.stack.fused)
     kept = tokens * memory.activation_bytes_per_token(shared, projected, attended, values)
     return LayerTime(products, attention, roofline.memory_bound_time(moved, machine.bandwidth), kept + core, core)

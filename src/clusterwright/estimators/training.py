@@ -21,6 +21,7 @@ from clusterwright.laws import pipeline, roofline
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from clusterwright.estimators.efficiency import Efficiency
     from clusterwright.hardware import Accelerator, Node
     from clusterwright.measurement import Calibration
     from clusterwright.model import Model
@@ -35,8 +36,6 @@ INTERVAL_80 = 1.2816
 """Standard deviations on either side that hold 80% of a normal distribution."""
 LOG_TO_SPREAD = 0.03
 """Growth of the estimate's spread for every factor of e in accelerators above a node."""
-STRAGGLE = 0.006
-"""Mean loss to the slowest accelerator for every doubling of the accelerators above one node, fitted."""
 OPTIMIZER_BYTES = 30.0
 """Bytes that gradient norm, clipping and a fused AdamW step move for one parameter they own."""
 
@@ -74,12 +73,12 @@ def estimate(
     return run(Job(model, accelerator, node, **job), layouts, calibration)
 
 
-def run(job: Job, layouts: Layouts, calibration: Calibration | None = None) -> Estimates:
-    """`estimate` for a `Job`."""
+def run(job: Job, layouts: Layouts, calibration: Calibration | None = None, efficiency: Efficiency | None = None) -> Estimates:
+    """`estimate` for a `Job`; with other curves than those shipped when given."""
     flat, shape = layouts.flat()
-    efficiency = shipped()
+    efficiency = efficiency or shipped()
     stack = efficiency.stack_of(job.framework, job.year)
-    machine = layers.Machine(job.accelerator, efficiency.curve(job.accelerator.architecture), stack, job.precision)
+    machine = layers.Machine(job.accelerator, efficiency.curve(job.accelerator.architecture), stack, efficiency.law, job.precision)
     device, kept = _device(job, machine, flat)
     wires = Wires.of(job, efficiency)
     talk = communicate(job, stack, wires, flat, device)
@@ -131,7 +130,7 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> tuple[Device, di
     mean = total / count
     products, attention, elementwise, kept, core, forward = (mean[i][where] for i in range(6))
     last = np.where(padded, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
-    layer_time = 3 * products + (1 + layers.ATTENTION_BACKWARD) * attention + 3 * elementwise
+    layer_time = 3 * products + (1 + machine.attention_backward) * attention + 3 * elementwise
     exposed_head = np.maximum(head[where] - np.maximum(stage - np.maximum(last, 0), 0) * layer_time, 0.0)
     device = Device(products, attention, elementwise, exposed_head, forward, stage, attention)
     return device, {"kept": kept, "core": core, "largest": largest[where], "logits": 10.0 * (tokens * job.model.vocab / axes[0])[where]}
@@ -141,7 +140,7 @@ def _step(job: Job, machine: layers.Machine, lay: Layouts, device: Device, talk:
     stack, lora = machine.stack, job.method != "full"
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1).astype(float)
     products = (2.0 if lora else 3.0) * device.products * device.layers * stack.factor
-    attention = (1 + layers.ATTENTION_BACKWARD) * device.attention * device.layers * stack.factor
+    attention = (1 + machine.attention_backward) * device.attention * device.layers * stack.factor
     elementwise = 3.0 * device.elementwise * device.layers * stack.factor
     again = np.where(lay.recompute == RECOMPUTES.index("full"), device.forward, np.where(lay.recompute == RECOMPUTES.index("selective"), device.attention, 0.0))
     again = again * device.layers * stack.factor
@@ -166,7 +165,7 @@ def _step(job: Job, machine: layers.Machine, lay: Layouts, device: Device, talk:
     parts["optimizer step"] = OPTIMIZER_BYTES * talk["owned"] / machine.bandwidth * (0.01 if lora else 1.0)
     parts["fixed time of a step"] = stack.step * (1.0 if calibration is None else calibration.overhead.value) + 0.0 * one
     so_far = np.asarray(sum(parts.values()), dtype=float)
-    parts["stragglers"] = so_far * STRAGGLE * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
+    parts["stragglers"] = so_far * machine.law.straggle * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
     return {name: np.asarray(value, dtype=float) for name, value in parts.items()}
 
 

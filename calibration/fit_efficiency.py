@@ -1,0 +1,116 @@
+"""Fit the shipped efficiency curves to published runs: few parameters with names, fitted once, weighed by source.
+
+    python calibration/fit_efficiency.py RUNS.csv [--passes N]
+
+Only rows whose ``split`` is ``fit`` are read. A coordinate search minimises the mean over sources of the mean
+absolute log error of the step time (an error over 60% counts as 60%), with a prior that holds every parameter near
+its first value. Writes src/clusterwright/estimators/efficiency.toml in place, comments kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from clusterwright.catalog import load
+from clusterwright.estimators.efficiency import Efficiency
+from clusterwright.validation import validate
+
+FILE = Path(__file__).parent.parent / "src" / "clusterwright" / "estimators" / "efficiency.toml"
+CAP = 0.6
+PRIOR = 0.004
+HALF_WEIGHT = {"ultrascale"}
+"""Sources whose rows are a sweep of deliberately bad layouts."""
+BOUNDS = {"bf16": (0.3, 0.95), "fp8": (0.25, 0.9), "hidden": (0.0, 0.98)}
+
+
+def parameters(document: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - a TOML document
+    """Paths of everything that is fitted."""
+    paths: list[tuple[Any, ...]] = [("law", k) for k in ("softmax_passes", "straggle", "elementwise")]
+    for name in ("ampere", "hopper", "blackwell"):
+        paths += [("architecture", name, k) for k in ("bf16", "fp8", "half_depth", "attention", "attention_2", "memory")]
+    paths += [("fabric", "scale-up", k) for k in ("latency", "fill")] + [("fabric", k, "out") for k in ("infiniband", "roce")]
+    for i, _ in enumerate(document["stack"]):
+        paths += [("stack", i, k) for k in ("factor", "host", "step")]
+        paths += [("stack", i, "hidden", k) for k in ("dp", "tp", "ep", "pp")]
+    return paths
+
+
+def change(document: Any, path: tuple[Any, ...], factor: float) -> Any:  # noqa: ANN401 - a TOML document
+    """The value before, having scaled what is at ``path`` (shares hidden move by their distance from one)."""
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    before = place[path[-1]]
+    if isinstance(before, list):
+        place[path[-1]] = [round(float(v) * factor, 4) for v in before]
+        return before
+    value = float(before)
+    value = 1 - (1 - value) / factor if "hidden" in path else value * factor
+    low, high = BOUNDS.get("hidden" if "hidden" in path else str(path[-1]), (0.0, math.inf))
+    place[path[-1]] = float(f"{min(max(value, low), high):.4g}")
+    return before
+
+
+def restore(document: Any, path: tuple[Any, ...], value: Any) -> None:  # noqa: ANN401 - a TOML document
+    """Put a value back."""
+    place = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+
+
+def loss(document: Any, table: str, catalogue: Any) -> float:  # noqa: ANN401 - a TOML document, a catalogue
+    """Mean over sources of the mean absolute log error."""
+    board = validate([table], catalogue, efficiency=Efficiency.model_validate(document.unwrap()))
+    errors = defaultdict(list)
+    for item in board.scored:
+        measured = item.run.number("step_time_s")
+        if measured:
+            errors[item.run.text("source_group")].append(min(abs(math.log(item.step_s / measured)), CAP))
+    weight = {s: 0.5 if s in HALF_WEIGHT else 1.0 for s in errors}
+    return sum(weight[s] * sum(e) / len(e) for s, e in errors.items()) / sum(weight.values())
+
+
+def main() -> None:
+    """Fit and write."""
+    parser = argparse.ArgumentParser(description="Fit the shipped efficiency curves to published runs.")
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("--passes", type=int, default=3)
+    arguments = parser.parse_args()
+    rows = [r for r in csv.DictReader(arguments.runs.open(encoding="utf-8")) if r["split"] == "fit"]
+    with tempfile.NamedTemporaryFile("w", suffix=".csv", newline="", encoding="utf-8", delete=False) as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    document = tomlkit.parse(FILE.read_text(encoding="utf-8"))
+    catalogue, moved, step = load(), defaultdict(float), 0.15
+    best = loss(document, file.name, catalogue)
+    print(f"start {best:.4f}")
+    for _ in range(arguments.passes):
+        for path in parameters(document):
+            for direction in (step, -step):
+                before = change(document, path, math.exp(direction))
+                old, new = PRIOR * moved[path] ** 2, PRIOR * (moved[path] + direction / 0.3) ** 2
+                try:
+                    found = loss(document, file.name, catalogue)
+                except ValueError:
+                    found = math.inf
+                if found + new < best + old - 1e-6:
+                    best, moved[path] = found, moved[path] + direction / 0.3
+                    break
+                restore(document, path, before)
+        step /= 1.7
+        print(f"step {step:.3f} loss {best:.4f}", flush=True)
+        FILE.write_text(tomlkit.dumps(document), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
