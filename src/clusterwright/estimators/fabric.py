@@ -91,6 +91,8 @@ def design_fabric(  # noqa: PLR0917 - one argument for each thing a designer cho
     topology: Topology | str,
     oversubscription: float,
     parts: FabricParts,
+    *,
+    manager_ports: int = 0,
 ) -> FabricDesign:
     """The network that joins these nodes.
 
@@ -102,9 +104,10 @@ def design_fabric(  # noqa: PLR0917 - one argument for each thing a designer cho
         topology: ``shared-spine`` or ``independent-rails``.
         oversubscription: Leaf bandwidth down over up [1].
         parts: Prices and power.
+        manager_ports: Leaf ports kept for the fabric manager; they take the places of whole nodes [1].
 
     Returns:
-        Counts, capex, power, bisection bandwidth.
+        Counts, capex, power, bisection bandwidth; ``cables`` includes those of the fabric manager.
 
     Raises:
         InputError: an argument that no network has; names it.
@@ -115,13 +118,15 @@ def design_fabric(  # noqa: PLR0917 - one argument for each thing a designer cho
     if int(laws.leaf_ports(radix, oversubscription)[0]) == 0:
         msg = f"oversubscription: {oversubscription:g} leaves no split of the {radix} ports of a leaf into down and up"
         raise InputError(msg)
-    counts = fabric_counts(nodes, nics, radix, topology, oversubscription)
+    taken = -(-manager_ports // nics)
+    counts = fabric_counts(nodes + taken, nics, radix, topology, oversubscription)
     if int(counts.tiers) == 0:
         msg = (
             f"nodes: {nodes:,} nodes of {nics} NICs do not fit three tiers of {radix}-port switches with "
             f"{topology}; a larger radix, independent rails or fewer nodes would"
         )
         raise InfeasibleError(msg)
+    counts = counts._replace(node_leaf_cables=np.asarray(nodes * nics + manager_ports))
     # Between two halves only the network's own spines carry; in one tier a switch is non-blocking.
     ratio = oversubscription if int(counts.tiers) > 1 else 1.0
     return FabricDesign(
@@ -138,10 +143,10 @@ def design_fabric(  # noqa: PLR0917 - one argument for each thing a designer cho
         nics=nics,
         radix=radix,
         oversubscription=oversubscription,
-        node_leaf_cables=int(counts.node_leaf_cables),
+        node_leaf_cables=nodes * nics,
         leaf_spine_cables=int(counts.leaf_spine_cables),
         spine_core_cables=int(counts.spine_core_cables),
-        max_nodes=int(counts.max_nodes),
+        max_nodes=int(counts.max_nodes) - taken,
         bisection_bytes_per_s=float(laws.bisection_bandwidth(nodes * nics, nic_bits_per_s / 8.0, ratio)),
         most_hops=int(laws.most_hops(counts.tiers)),
     )

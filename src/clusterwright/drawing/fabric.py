@@ -1,0 +1,216 @@
+"""Draws a fabric: a picture in SVG, the same in plain text, and every cable as a row of CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clusterwright.hardware import FabricDesign
+
+_SHOWN = 12
+"""Boxes drawn of one row; the rest is told in words."""
+
+_WIDTH, _ROW, _LEFT = 960.0, 110.0, 120.0
+_BOX_WIDTH, _BOX_HEIGHT = 54.0, 30.0
+_COLOURS = {"core": "#7a4fa3", "spine": "#2f6db3", "leaf": "#2e8b6f", "node": "#555f6b"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of boxes: a tier of switches, or the nodes."""
+
+    kind: str
+    count: int
+    links_down: int
+    """Cables from this row to the one below."""
+
+
+class Cable(NamedTuple):
+    """One cable."""
+
+    kind: str
+    lower: str
+    lower_port: str
+    upper: str
+
+
+def rows_of(design: FabricDesign) -> list[Row]:
+    """The rows from the top down."""
+    rows = [
+        Row("core", design.core, design.spine_core_cables),
+        Row("spine", design.spine, design.leaf_spine_cables),
+        Row("leaf", design.leaf, design.node_leaf_cables),
+        Row("node", design.nodes, 0),
+    ]
+    return [row for row in rows if row.count]
+
+
+def draw_text(design: FabricDesign) -> str:
+    """The topology in plain text: a row of boxes a tier, with the cables between them."""
+    lines = [_title(design), ""]
+    for row in rows_of(design):
+        shown = min(row.count, 8)
+        boxes = " ".join(f"[{row.kind}{i}]" for i in range(shown))
+        more = f" ... {row.count:,} in all" if row.count > shown else ""
+        lines.append(f"  {boxes}{more}")
+        if row.links_down:
+            lines.append(f"     {'|  ' * shown}{row.links_down:,} cables")
+    return "\n".join(lines)
+
+
+def draw_svg(design: FabricDesign) -> str:
+    """The topology as an SVG document; long rows are shortened and say so."""
+    rows = rows_of(design)
+    height = _ROW * len(rows) + 70.0
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height:g}" role="img">',
+        f'<g font-family="sans-serif" font-size="13"><title>{escape(_title(design))}</title>',
+        f'<rect width="{_WIDTH:g}" height="{height:g}" fill="#ffffff"/>',
+        f'<text x="24" y="32" font-size="16" fill="#222222">{escape(_title(design))}</text>',
+    ]
+    places = [[_place(row, index, line) for index in range(min(row.count, _SHOWN))] for line, row in enumerate(rows)]
+    for line, (above, below) in enumerate(pairwise(rows)):
+        parts += [
+            f'<line x1="{x0:g}" y1="{y0 + _BOX_HEIGHT:g}" x2="{x1:g}" y2="{y1:g}" stroke="#b8c0c8" stroke-width="0.7"/>'
+            for i, (x0, y0) in enumerate(places[line])
+            for j, (x1, y1) in enumerate(places[line + 1])
+            if _joined(design, above, below, i, j)
+        ]
+    for line, row in enumerate(rows):
+        parts += _boxes(row, places[line], line)
+    return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
+
+
+def _title(design: FabricDesign) -> str:
+    gbps = design.nic_bits_per_s / 1e9
+    tiers = f"{design.tiers} tier{'s' if design.tiers > 1 else ''}"
+    over = f"{design.oversubscription:g}:1"
+    what = f"{design.nodes:,} nodes x {design.nics} NICs of {gbps:g} Gb/s"
+    return f"{what}, {design.topology}, {tiers}, radix {design.radix}, {over}"
+
+
+def _place(row: Row, index: int, line: int) -> tuple[float, float]:
+    """Middle of the top edge of a box."""
+    shown = min(row.count, _SHOWN)
+    step = (_WIDTH - _LEFT - 40.0) / shown
+    return _LEFT + step * (index + 0.5), 60.0 + _ROW * line
+
+
+def _boxes(row: Row, places: list[tuple[float, float]], line: int) -> list[str]:
+    """The boxes of a row, its name, its number and the cables below it."""
+    colour = _COLOURS[row.kind]
+    y = 60.0 + _ROW * line
+    made = [
+        f'<text x="24" y="{y + 14:g}" fill="{colour}" font-weight="bold">{row.kind}</text>',
+        f'<text x="24" y="{y + 30:g}" fill="#444444">{row.count:,}</text>',
+    ]
+    for index, (x, top) in enumerate(places):
+        made.append(
+            f'<rect x="{x - _BOX_WIDTH / 2:g}" y="{top:g}" width="{_BOX_WIDTH:g}" height="{_BOX_HEIGHT:g}" rx="4" '
+            f'fill="{colour}"/><text x="{x:g}" y="{top + 19:g}" text-anchor="middle" font-size="11" '
+            f'fill="#ffffff">{_name(row, index, len(places))}</text>'
+        )
+    if row.links_down:
+        made.append(f'<text x="24" y="{y + 66:g}" fill="#444444" font-size="11">{row.links_down:,} cables</text>')
+    return made
+
+
+def _name(row: Row, index: int, shown: int) -> str:
+    """The number of a box; the last of a shortened row is the last of the tier, the one before it the gap."""
+    if row.count > shown and index == shown - 2:
+        return "..."
+    return f"{row.kind[0]}{row.count - 1 if row.count > shown and index == shown - 1 else index}"
+
+
+def _joined(design: FabricDesign, above: Row, below: Row, i: int, j: int) -> bool:
+    """Whether a link between the two boxes is drawn: rails of their own do not meet."""
+    if below.kind == "node" or design.topology != "independent-rails":
+        return True
+    return _rail(above, i, design.nics) == _rail(below, j, design.nics)
+
+
+def _rail(row: Row, index: int, nics: int) -> int:
+    """The rail of a switch, where switches are numbered rail by rail."""
+    number = row.count - 1 if row.count > _SHOWN and index == _SHOWN - 1 else index
+    return number // max(row.count // nics, 1)
+
+
+def list_cables(design: FabricDesign) -> str:
+    """Every cable as CSV: kind, lower end with its port, upper end."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(Cable._fields)
+    writer.writerows(cables_of(design))
+    return text.getvalue()
+
+
+def cables_of(design: FabricDesign) -> Iterator[Cable]:
+    """Every cable of the design, from the nodes up.
+
+    Shared spines: NIC *k* of a node is on leaf *k* of its group. Independent rails: leaf and spine numbers run rail by
+    rail. Uplinks go round the upper switches in turn, so that each pair has the same number.
+    """
+    alone = design.topology == "independent-rails"
+    networks = design.nics if alone else 1
+    leaves = design.leaf // networks
+    groups = leaves if alone else max(design.leaf // design.nics, 1)
+    per_group = -(-design.nodes // groups)
+    for node in range(design.nodes):
+        for nic in range(design.nics):
+            group = node // per_group
+            number = nic * leaves + group if alone else min(group * design.nics + nic, design.leaf - 1)
+            yield Cable("node-leaf", f"node{node}", f"nic{nic}", f"leaf{number}")
+    yield from _uplinks("leaf-spine", ("leaf", "spine"), design.leaf_spine_cables, _pods(design, networks, leaves))
+    spines = design.spine // networks
+    if design.core:
+        yield from _uplinks(
+            "spine-core", ("spine", "core"), design.spine_core_cables, _planes(design, networks, spines)
+        )
+
+
+def _pods(design: FabricDesign, networks: int, leaves: int) -> list[tuple[range, range]]:
+    """Leaves and the spines they reach: all of a network in two tiers, those of a pod in three."""
+    spines = design.spine // networks
+    size = leaves if design.core == 0 else design.radix // 2
+    pods = -(-leaves // size) if leaves else 0
+    each = spines // pods if pods else 0
+    return [
+        (
+            range(net * leaves + pod * size, net * leaves + min((pod + 1) * size, leaves)),
+            range(net * spines + pod * each, net * spines + (pod + 1) * each),
+        )
+        for net in range(networks)
+        for pod in range(pods)
+    ]
+
+
+def _planes(design: FabricDesign, networks: int, spines: int) -> list[tuple[range, range]]:
+    """Spines of the same place in every pod, and the cores they share."""
+    leaves, cores = design.leaf // networks, design.core // networks
+    pods = -(-leaves // (design.radix // 2))
+    each = spines // pods
+    share = cores // each
+    return [
+        (
+            range(net * spines + place, (net + 1) * spines, each),
+            range(net * cores + place * share, net * cores + (place + 1) * share),
+        )
+        for net in range(networks)
+        for place in range(each)
+    ]
+
+
+def _uplinks(kind: str, names: tuple[str, str], total: int, groups: list[tuple[range, range]]) -> Iterator[Cable]:
+    """The links of each group, the same number from every lower switch, in turn over the upper ones."""
+    lower_count = sum(len(lower) for lower, _ in groups)
+    for lower, upper in groups:
+        for switch in lower:
+            for port in range(total // lower_count):
+                yield Cable(kind, f"{names[0]}{switch}", f"up{port}", f"{names[1]}{upper[port % len(upper)]}")
