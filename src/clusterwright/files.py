@@ -57,13 +57,11 @@ def write_all_atomically(files: dict[Path, str]) -> None:
     try:
         for path in files:
             _make_parents(path, made)
-            if path.is_dir():
-                msg = f"{path}: is a folder, a file is wanted"
-                raise InputError(msg)
+            _refuse_a_folder(path)
         for path, text in files.items():
             staged.append((_stage(path, text), path))
         for temporary, path in staged:
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
     except OSError as error:
         _undo(staged, made)
         msg = f"{error.filename or next(iter(files), '')}: cannot be written ({error.strerror or error})"
@@ -71,6 +69,12 @@ def write_all_atomically(files: dict[Path, str]) -> None:
     except BaseException:
         _undo(staged, made)
         raise
+
+
+def _refuse_a_folder(path: Path) -> None:
+    if path.is_dir():
+        msg = f"{path}: is a folder, a file is wanted"
+        raise InputError(msg)
 
 
 def _stage(path: Path, text: str) -> str:

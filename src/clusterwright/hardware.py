@@ -32,7 +32,7 @@ class Accelerator(Noun):
     memory_bytes_per_s: float = Field(gt=0)
     peak_flop_per_s: dict[str, float]
     """Dense peak by number format: fp32, tf32, fp16, bf16, fp8, fp4 [FLOP/s]."""
-    achievable: dict[str, float] = {}
+    achievable: dict[str, float] = Field(default_factory=dict)
     """Measured share of the dense peak on large matrix products, by number format [1]."""
     multiprocessors: int = Field(gt=0)
     scale_up_bytes_per_s: float = Field(ge=0)

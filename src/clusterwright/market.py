@@ -5,7 +5,7 @@ A price for a node and a price for one accelerator are different types, so that 
 
 from __future__ import annotations
 
-from datetime import date  # noqa: TC003 - pydantic reads the annotation
+from datetime import date
 from typing import Literal
 
 from pydantic import Field

@@ -83,7 +83,13 @@ class StateSpace(Noun):
     def parameters(self, hidden: int) -> int:
         """Projections, convolution, time step, decay, skip and gated norm."""
         inner, mixed = self.heads * self.head_size, self.heads * self.head_size + 2 * self.groups * self.state
-        return hidden * (inner + mixed + self.heads) + mixed * (self.convolution + 1) + 3 * self.heads + inner + inner * hidden
+        return (
+            hidden * (inner + mixed + self.heads)
+            + mixed * (self.convolution + 1)
+            + 3 * self.heads
+            + inner
+            + inner * hidden
+        )
 
 
 class FeedForward(Noun):
@@ -201,7 +207,9 @@ class Model(Noun):
     @cached_property
     def expert_parameters(self) -> int:
         """Of the routed experts, all layers."""
-        return sum(b.count * b.feed.experts * b.feed.one(self.hidden) for b in self.blocks if isinstance(b.feed, Experts))
+        return sum(
+            b.count * b.feed.experts * b.feed.one(self.hidden) for b in self.blocks if isinstance(b.feed, Experts)
+        )
 
     @cached_property
     def active_parameters(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date  # noqa: TC003 - pydantic reads the annotation
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
@@ -101,7 +101,7 @@ class Plan(Noun):
 
     version: int = VERSION
     workload: dict[str, Any]
-    site: dict[str, Any] = {}
+    site: dict[str, Any] = Field(default_factory=dict)
     model: Model
     hardware_node: Node | None = None
     hardware_accelerator: Accelerator | None = None
@@ -111,7 +111,7 @@ class Plan(Noun):
     reasons: tuple[str, ...] = ()
     front: tuple[Candidate, ...] = ()
     rejected: tuple[Rejected, ...] = ()
-    exclusions: dict[str, int] = {}
+    exclusions: dict[str, int] = Field(default_factory=dict)
     """Candidates excluded, by reason."""
     warnings: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ def read_plan(path: Path | str) -> Plan:
         msg = f"{path}: not a plan document (JSON: {error})"
         raise InputError(msg) from None
     if not isinstance(document, dict):
-        msg = f"{path}: not a plan document (an object with `chosen` is wanted); write one with `clusterwright plan --out`"
+        msg = f"{path}: not a plan document (no object with `chosen`); write one with `clusterwright plan --out`"
         raise InputError(msg)
     version = document.get("version")
     if isinstance(version, int) and version > VERSION:

@@ -220,9 +220,11 @@ def load_workload(path: Path | str, *, overrides: tuple[str, ...] = ()) -> tuple
     try:
         workload = Workload.model_validate(document)
     except ValidationError as error:
-        lines = [_fault(document, dict(fault)) for fault in error.errors()]
+        lines = [_fault(dict(fault)) for fault in error.errors()]
         unique = list(dict.fromkeys(lines))
-        msg = f"{path}: " + (unique[0] if len(unique) == 1 else f"{len(unique)} faults\n" + "\n".join(f"  - {line}" for line in unique))
+        msg = f"{path}: " + (
+            unique[0] if len(unique) == 1 else f"{len(unique)} faults\n" + "\n".join(f"  - {line}" for line in unique)
+        )
         raise InputError(msg) from None
     return workload, document
 
@@ -247,7 +249,7 @@ def _override(document: dict[str, Any], text: str) -> None:
         place[key] = parsed
 
 
-def _fault(document: dict[str, Any], fault: dict[str, Any]) -> str:
+def _fault(fault: dict[str, Any]) -> str:
     loc = [str(part) for part in fault["loc"]]
     section = loc[0] if loc else ""
     place = (f"[{section}] " + ".".join(p for p in loc[1:2])).strip() if section else "document"
@@ -265,5 +267,9 @@ def _fault(document: dict[str, Any], fault: dict[str, Any]) -> str:
         near = nearest(given, [w.strip("' ") for w in expected.replace(" or ", ",").split(",")], limit=1)
         return f"{place} = {given!r} is not one of {expected}" + (f"; did you mean {near[0]}?" if near else "")
     text = str(fault["msg"]).removeprefix("Value error, ")
-    given = "" if isinstance(fault.get("input"), dict) or repr(fault.get("input")) in text else f" (given: {fault.get('input')!r})"
+    given = (
+        ""
+        if isinstance(fault.get("input"), dict) or repr(fault.get("input")) in text
+        else f" (given: {fault.get('input')!r})"
+    )
     return f"{place}: {text}{given}" if place != "document" else text
