@@ -14,7 +14,8 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the API offers under this name
     """A public name of `clusterwright.api`; a submodule is left to Python's own import."""
-    if not name.startswith("_") and find_spec(f"{__name__}.{name}") is None:
+    known = not name.startswith(("_", "pytest_")) and find_spec(f"{__name__}.{name}") is None
+    if known and find_spec(f"{__name__}.api") is not None:
         api = importlib.import_module(f"{__name__}.api")
         if name in api.__all__:
             return getattr(api, name)
