@@ -20,8 +20,3 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the API offers und
         if name in api.__all__:
             return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """The public names, for completion."""
-    return [*importlib.import_module(f"{__name__}.api").__all__, "__version__"]
