@@ -248,6 +248,8 @@ def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], lis
         dp = observed.whole("dp") or max(world // (choice["tp"] * choice["cp"] * choice["pp"]), 1)
         for mbs, gbs in _batches(observed, dp):
             found.append({**choice, "dp": dp, "micro_batch": mbs, "global_batch": gbs, "sharding": code, "recompute": kind})
+    if _splits_local_batch(observed):
+        assumed.append("micro-batch: 1, the local batch is split over the pipeline")
     if not observed.number("mbs"):
         assumed.append("micro-batch: the largest that fits")
     return found, assumed
@@ -262,10 +264,16 @@ def _legal(job: Job, world: int) -> Iterator[dict[str, int]]:
             yield {"tp": tp, "cp": 1, "pp": pp, "vpp": 1, "ep": ep}
 
 
+def _splits_local_batch(observed: TrainingRun) -> bool:
+    """Whether the printed batch of a rank is its local batch, which the pipeline runs one sequence at a time (torchtitan)."""
+    return "torchtitan" in observed.text("framework").lower() and observed.whole("pp", 1) > 1
+
+
 def _batches(observed: TrainingRun, dp: int) -> Iterator[tuple[int, int]]:
     gbs = observed.whole("gbs") or observed.whole("mbs") * dp
     if observed.number("mbs"):
-        yield observed.whole("mbs"), gbs
+        local = observed.whole("mbs")
+        yield 1 if _splits_local_batch(observed) else local, gbs
         return
     each = max(gbs // dp, 1)
     yield from ((mbs, gbs) for mbs in (1, 2, 4, 8, 16, 32, 64) if each % mbs == 0)

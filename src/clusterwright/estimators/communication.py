@@ -76,6 +76,15 @@ class Wires:
         return np.asarray(collectives.all_to_all_pairwise(message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)))
 
 
+def exposed(message: Floats, window: Floats, hidden: float) -> Floats:
+    """Time of communication that stays visible: what a stack does not overlap, and what the window cannot hold [s].
+
+    The part that is overlapped still slows computing (it takes multiprocessors and memory bandwidth); that share is
+    in ``1 - hidden`` too.
+    """
+    return message * (1 - hidden) + np.maximum(message * hidden - window, 0.0)
+
+
 def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device) -> dict[str, Floats]:
     """Exposed time: ``tp``, ``cp``, ``ep``, ``pp`` for one micro-batch on the slowest stage, ``dp`` for the step [s].
 
@@ -158,10 +167,9 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, do
     reduce = wires.reduce(stack.gradient * plain, ranks, stride, domain) + wires.reduce(stack.gradient * experts, expert_ranks, stride, domain)
     once = np.where(sharded, scatter + gathers, reduce)
     window = np.where(lay.pp > 1, 1.0 / np.maximum(lay.pp, 1), 1.0) * compute
-    exposed_once = np.maximum(once - stack.hidden.dp * window, once * (1 - stack.hidden.dp))
+    exposed_once = exposed(once, window, stack.hidden.dp)
     each = 2 * gathers + scatter
-    layers = np.maximum(device.layers, 1)
-    exposed_each = np.maximum(each - stack.hidden.dp * compute, each / layers) * micro_batches
+    exposed_each = np.maximum(exposed(each, compute, stack.hidden.dp), each / np.maximum(device.layers, 1)) * micro_batches
     owners = np.where(sharded, ranks, 1.0)
     owned = plain / owners + experts / np.where(sharded, expert_ranks, 1.0)
     return {"dp": np.where(ranks > 1, np.where(full, exposed_each, exposed_once), 0.0), "owned": owned}

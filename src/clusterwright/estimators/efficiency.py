@@ -67,6 +67,8 @@ class Stack(Noun):
     hidden: Hidden
     gradient: float
     optimizer: float
+    kept: float = 1.0
+    """Activations that it keeps over those of fused kernels."""
 
 
 class LawFactors(Noun):

@@ -70,5 +70,6 @@ def _activations(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) 
     entry = 2.0 * tokens * job.model.hidden / np.where(stack.sequence_parallel, lay.tp, 1)
     full = lay.recompute == RECOMPUTES.index("full")
     selective = lay.recompute == RECOMPUTES.index("selective")
+    kept = {name: stack.kept * value for name, value in kept.items()}
     a_layer = np.where(full, entry, np.where(selective, kept["kept"] - kept["core"], kept["kept"]))
     return held * a_layer + np.where(full, kept["largest"], np.where(selective, kept["core"], 0.0)) + entry
