@@ -1,0 +1,518 @@
+"""Megatron-LM: a plan as the arguments of pretrain_gpt.py (names of core 0.19 and 0.20)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from clusterwright.emitters.bundle import Setting, Unsupported
+from clusterwright.emitters.programs.program import Program
+from clusterwright.emitters.programs.rates import peak_rate
+from clusterwright.model import Attention, Experts, FeedForward, LatentAttention, StateSpace
+
+if TYPE_CHECKING:
+    from clusterwright.emitters.job import Job
+    from clusterwright.workload import Training
+
+FSDP = ("zero2", "zero3", "fsdp", "hsdp")
+MAX_WARMUP_STEPS = 8000
+
+
+def program(job: Job, training: Training) -> Program | tuple[Unsupported, ...]:
+    """The program of a plan, or why Megatron-LM cannot run it."""
+    refused = (*_refused(job, training),)
+    if refused:
+        return refused
+    rate, rate_note = peak_rate(job)
+    arguments = (
+        *_degrees(job), *_pipeline(job), *_batch(job, training), *_shape(job, training), *_mixer(job), *_feed(job),
+        *_memory(job), *_precision(job), *_sharding(job), *_schedule(job, training, rate), *_data(job), *_saving(job),
+    )  # fmt: skip
+    notes = (*((rate_note,) if rate_note else ()), *_left_out(job))
+    environment = _environment(job)
+    return Program(
+        "megatron",
+        _path(job),
+        arguments,
+        environment,
+        prepare=_PREPARE,
+        finished=_finished(training),
+        unsupported=notes,
+    )
+
+
+_PREPARE = """\
+# Every indexed dataset below the folder; Megatron takes them by their prefix, without the suffix.
+mapfile -t indexes < <(find "$DATA_DIR" -name '*.idx' | LC_ALL=C sort)
+if ((${#indexes[@]} == 0)); then
+  echo "no *.idx below $DATA_DIR: tokenize first with Megatron's tools/preprocess_data.py" >&2
+  exit 1
+fi
+prefixes=("${indexes[@]%.idx}")
+"""
+
+
+def _finished(training: Training) -> str:
+    return f'[ "$(cat "$CHECKPOINT_DIR/latest_checkpointed_iteration.txt" 2>/dev/null)" = "{training.steps}" ]'
+
+
+def _path(job: Job) -> str:
+    given = job.get("program")
+    return str(given) if given else "${MEGATRON_DIR:-.}/pretrain_gpt.py"
+
+
+def _refused(job: Job, training: Training) -> list[Unsupported]:
+    return [
+        Unsupported(what, why)
+        for what, wrong, why in (*_refused_shape(job, training), *_refused_layout(job, training))
+        if wrong
+    ]
+
+
+def _refused_shape(job: Job, training: Training) -> list[tuple[str, bool, str]]:
+    blocks = job.model.blocks
+    mixers, feeds = {block.mixer for block in blocks}, {block.feed for block in blocks}
+    mixed = (
+        len({type(mixer) for mixer in mixers}) > 1
+        or any(isinstance(m, StateSpace) for m in mixers)
+        or {None} & (mixers | feeds)
+    )
+    shapes = {
+        m if isinstance(m, LatentAttention) else (m.heads, m.kv_heads, m.head_size)
+        for m in mixers
+        if isinstance(m, (Attention, LatentAttention))
+    }
+    widths = max(sum(isinstance(f, kind) for f in feeds) for kind in (Experts, FeedForward))
+    return [
+        (f"method = {training.method}", training.method != "full", "pretrain_gpt.py of Megatron-LM has no adapters"),
+        (
+            "model shape",
+            bool(mixed),
+            "layers of several kinds need a hybrid pattern and another program than pretrain_gpt.py",
+        ),
+        (
+            "model shape",
+            len(shapes) > 1 or widths > 1,
+            "layers of several widths in one network are not in Megatron-LM's arguments",
+        ),
+    ]
+
+
+def _refused_layout(job: Job, training: Training) -> list[tuple[str, bool, str]]:
+    layout, model = job.layout, job.model
+    experts = not model.experts or model.experts % layout.ep or job.chosen.accelerators % (layout.ep * layout.pp)
+    return [
+        ("tp", model.heads % layout.tp > 0, f"{model.heads} heads do not divide by tp {layout.tp} (TransformerConfig)"),
+        (
+            "cp",
+            layout.cp > 1 and training.sequence_length % (2 * layout.cp) > 0,
+            f"sequence_length must divide by 2 x cp = {2 * layout.cp} (arguments.py)",
+        ),
+        ("pp", layout.pp * layout.vpp > model.layers, f"{layout.pp * layout.vpp} stages for {model.layers} layers"),
+        (
+            "global_batch",
+            layout.global_batch % (layout.dp * layout.micro_batch) > 0,
+            "must divide by dp x micro_batch (microbatch calculator)",
+        ),
+        (
+            "vpp",
+            layout.vpp > 1 and (layout.pp == 1 or layout.micro_batches % layout.pp > 0),
+            "the interleaved schedule needs pp > 1 and micro-batches that divide by pp",
+        ),
+        ("ep", layout.ep > 1 and bool(experts), "experts must divide by ep, and the world by ep x pp (parallel_state)"),
+        (
+            f"sharding = {layout.sharding}",
+            layout.sharding in FSDP and layout.pp > 1,
+            "Megatron-FSDP is written only without pipeline stages",
+        ),
+    ]
+
+
+def _one(flag: str, value: object, why: str) -> Setting:
+    return Setting(flag, str(value), why)
+
+
+def _switch(flag: str, why: str) -> Setting:
+    return Setting(flag, None, why)
+
+
+def _degrees(job: Job) -> list[Setting]:
+    layout, found = job.layout, []
+    if layout.tp > 1:
+        found += [
+            _one(
+                "--tensor-model-parallel-size",
+                layout.tp,
+                "each layer is split over so many accelerators [chosen.layout.tp]",
+            ),
+            _switch("--sequence-parallel", "splits norms and their activations too; needs tp > 1 [chosen.layout.tp]"),
+        ]
+    else:
+        found.append(_one("--tensor-model-parallel-size", 1, "layers are not split [chosen.layout.tp]"))
+    if layout.cp > 1:
+        found.append(
+            _one("--context-parallel-size", layout.cp, "each sequence is split over so many ranks [chosen.layout.cp]")
+        )
+    if layout.pp > 1:
+        found.append(
+            _one(
+                "--pipeline-model-parallel-size",
+                layout.pp,
+                "the layers are split into so many stages [chosen.layout.pp]",
+            )
+        )
+    if layout.ep > 1:
+        found += [
+            _one("--expert-model-parallel-size", layout.ep, "experts are split over so many ranks [chosen.layout.ep]"),
+            _one(
+                "--expert-tensor-parallel-size",
+                1,
+                "one expert is not split: the estimate counts it whole [chosen.layout.ep]",
+            ),
+        ]
+    return found
+
+
+def _pipeline(job: Job) -> list[Setting]:
+    layout, layers = job.layout, job.model.layers
+    if layout.pp == 1:
+        return []
+    stages = layout.pp * layout.vpp
+    if layers % stages == 0:
+        if layout.vpp == 1:
+            return []
+        why = "each rank holds so many pieces of the pipeline, for a smaller bubble [chosen.layout.vpp]"
+        return [_one("--num-virtual-stages-per-pipeline-rank", layout.vpp, why)]
+    if (layers + 2) % stages == 0:
+        why = f"{layers} layers and two ends divide by {stages} stages: this end counts as a layer [chosen.layout.pp, vpp]"
+        found = [
+            _switch("--account-for-embedding-in-pipeline-split", why),
+            _switch("--account-for-loss-in-pipeline-split", why),
+        ]
+        return (
+            found
+            if layout.vpp == 1
+            else [
+                *found,
+                _one("--num-virtual-stages-per-pipeline-rank", layout.vpp, "pieces a rank [chosen.layout.vpp]"),
+            ]
+        )
+    return [
+        _one(
+            "--pipeline-model-parallel-layout",
+            _stages(layers, stages),
+            f"{layers} layers over {stages} stages, unevenly; the ends have least [chosen.layout.pp, vpp]",
+        )
+    ]
+
+
+def _stages(layers: int, stages: int) -> str:
+    """Layers of each stage as Megatron writes them; what is left over goes to the middle stages.
+
+    >>> _stages(5, 4)
+    'Et|tt|t|tL'
+    """
+    least, more = divmod(layers, stages)
+    start = (stages - more) // 2
+    counts = [least + (start <= i < start + more) for i in range(stages)]
+    return "|".join(f"{'E' * (i == 0)}{'t' * n}{'L' * (i == stages - 1)}" for i, n in enumerate(counts))
+
+
+def _batch(job: Job, training: Training) -> list[Setting]:
+    layout = job.layout
+    return [
+        _one("--micro-batch-size", layout.micro_batch, "sequences a rank takes at once [chosen.layout.micro_batch]"),
+        _one(
+            "--global-batch-size",
+            layout.global_batch,
+            f"sequences of one step; {layout.micro_batches} micro-batches on each of {layout.dp} replicas [chosen.layout.global_batch]",
+        ),
+        _one("--seq-length", training.sequence_length, "tokens of a sequence [workload.training.sequence_length]"),
+        _one(
+            "--max-position-embeddings",
+            max(training.sequence_length, job.model.positions),
+            "at least the sequence [workload.training.sequence_length]",
+        ),
+        _one(
+            "--train-iters",
+            training.steps,
+            "steps for all tokens [workload.training.tokens, global_batch, sequence_length]",
+        ),
+    ]
+
+
+def _shape(job: Job, training: Training) -> list[Setting]:
+    model = job.model
+    found = [
+        _one("--num-layers", model.layers, "[model.blocks]"),
+        _one("--hidden-size", model.hidden, "[model.hidden]"),
+        _one(
+            "--normalization",
+            "LayerNorm" if model.norm_bias else "RMSNorm",
+            "norms with a bias are LayerNorm, without RMSNorm [model.norm_bias]",
+        ),
+    ]
+    if not model.tied:
+        found.append(
+            _switch("--untie-embeddings-and-output-weights", "the output head has its own weights [model.tied]")
+        )
+    if model.positions:
+        found.append(
+            _one(
+                "--position-embedding-type", "learned_absolute", "a learned vector for each position [model.positions]"
+            )
+        )
+    else:
+        found.append(_one("--position-embedding-type", "rope", "rotary: no position has weights [model.positions]"))
+        base = job.get("rotary_base")
+        if base is not None:
+            found.append(_one("--rotary-base", base, base.why))
+    if model.mtp:
+        found.append(_one("--mtp-num-layers", model.mtp, "modules that predict further tokens [model.mtp]"))
+    biased = any(isinstance(b.feed, FeedForward) and b.feed.bias for b in model.blocks) or model.head_bias
+    if not biased:
+        found.append(_switch("--disable-bias-linear", "the linear layers have no bias [model.blocks]"))
+    del training
+    return found
+
+
+def _mixer(job: Job) -> list[Setting]:
+    mixer = job.model.blocks[0].mixer
+    found = [_one("--num-attention-heads", job.model.heads, "[model.blocks.mixer.heads]")]
+    if isinstance(mixer, LatentAttention):
+        found += [
+            _switch("--multi-latent-attention", "keys and values are compressed [model.blocks.mixer.kind]"),
+            _one("--kv-lora-rank", mixer.kv_rank, "[model.blocks.mixer.kv_rank]"),
+            _one("--qk-head-dim", mixer.nope_size, "[model.blocks.mixer.nope_size]"),
+            _one("--qk-pos-emb-head-dim", mixer.rope_size, "[model.blocks.mixer.rope_size]"),
+            _one("--v-head-dim", mixer.value_size, "[model.blocks.mixer.value_size]"),
+            _switch("--qk-layernorm", "norms on the compressed vectors [model.blocks.mixer.kind]"),
+        ]
+        return [*found, _one("--q-lora-rank", mixer.q_rank, "[model.blocks.mixer.q_rank]")] if mixer.q_rank else found
+    if not isinstance(mixer, Attention):
+        return found
+    if mixer.kv_heads != mixer.heads:
+        found += [
+            _switch("--group-query-attention", "several query heads share a key head [model.blocks.mixer.kv_heads]"),
+            _one("--num-query-groups", mixer.kv_heads, "[model.blocks.mixer.kv_heads]"),
+        ]
+    if mixer.head_size * mixer.heads != job.model.hidden:
+        found.append(
+            _one("--kv-channels", mixer.head_size, "a head is not hidden / heads wide [model.blocks.mixer.head_size]")
+        )
+    if mixer.qkv_bias:
+        found.append(_switch("--add-qkv-bias", "[model.blocks.mixer.qkv_bias]"))
+    if mixer.qk_norm == "head":
+        found.append(_switch("--qk-layernorm", "query and key are normalized by head [model.blocks.mixer.qk_norm]"))
+    if mixer.sinks:
+        found.append(_one("--softmax-type", "learnable", "one learned logit a head [model.blocks.mixer.sinks]"))
+    return found
+
+
+def _feed(job: Job) -> list[Setting]:
+    blocks = job.model.blocks
+    dense = next((b.feed for b in blocks if isinstance(b.feed, FeedForward)), None)
+    moe = next((b.feed for b in blocks if isinstance(b.feed, Experts)), None)
+    found = []
+    width = dense.ffn if dense else moe.ffn if moe else 0
+    found.append(_one("--ffn-hidden-size", width, "width of the dense feed-forward part [model.blocks.feed.ffn]"))
+    if (dense or moe) and (dense.gated if dense else moe.gated if moe else False):
+        found.append(_switch("--swiglu", "the feed-forward part is gated [model.blocks.feed.gated]"))
+    if moe is None:
+        return found
+    found += [
+        _one("--num-experts", moe.experts, "[model.blocks.feed.experts]"),
+        _one("--moe-router-topk", moe.top_k, "experts that a token meets [model.blocks.feed.top_k]"),
+        _one("--moe-ffn-hidden-size", moe.ffn, "width of one expert [model.blocks.feed.ffn]"),
+        _switch(
+            "--moe-grouped-gemm",
+            "one product for all experts of a rank, as the estimate counts [model.blocks.feed.experts]",
+        ),
+        _one("--moe-token-dispatcher-type", "alltoall", "tokens go to the rank of their expert [chosen.layout.ep]"),
+    ]
+    if moe.shared_ffn:
+        found.append(
+            _one(
+                "--moe-shared-expert-intermediate-size",
+                moe.shared_ffn,
+                "all shared experts together [model.blocks.feed.shared_ffn]",
+            )
+        )
+    if moe.shared_gate:
+        found.append(_switch("--moe-shared-expert-gate", "[model.blocks.feed.shared_gate]"))
+    if dense is not None:
+        pattern = "+".join(f"[{int(isinstance(b.feed, Experts))}]*{b.count}" for b in blocks)
+        found.append(
+            _one("--moe-layer-freq", f"({pattern})", "which layers have experts, from the first [model.blocks]")
+        )
+    return found
+
+
+def _memory(job: Job) -> list[Setting]:
+    if job.layout.recompute == "selective":
+        return [
+            _one(
+                "--recompute-granularity",
+                "selective",
+                "attention is computed again in the backward pass [chosen.layout.recompute]",
+            )
+        ]
+    if job.layout.recompute == "full":
+        why = "every layer is computed again in the backward pass [chosen.layout.recompute]"
+        return [
+            _one("--recompute-granularity", "full", why),
+            _one("--recompute-method", "uniform", "full recompute needs a method [chosen.layout.recompute]"),
+            _one("--recompute-num-layers", 1, "keeps the input of each layer [chosen.layout.recompute]"),
+        ]
+    return []
+
+
+def _precision(job: Job) -> list[Setting]:
+    why = "[chosen.layout.precision]"
+    precision = job.layout.precision
+    if precision == "fp16":
+        return [_switch("--fp16", why)]
+    found = [_switch("--bf16", f"weights and activations {why}")]
+    if precision == "fp8":
+        return [
+            *found,
+            _one("--fp8-format", "hybrid", f"matrix products in 8 bits; Megatron's own recipe (delayed) {why}"),
+        ]
+    if precision == "mxfp8":
+        return [
+            *found,
+            _one("--fp8-format", "e4m3", f"matrix products in 8 bits {why}"),
+            _one("--fp8-recipe", "mxfp8", f"one scale for 32 values {why}"),
+        ]
+    if precision == "nvfp4":
+        return [*found, _one("--fp4-format", "e2m1", f"matrix products in 4 bits {why}")]
+    return found
+
+
+def _sharding(job: Job) -> list[Setting]:
+    sharding, why = job.layout.sharding, "[chosen.layout.sharding]"
+    overlap = [
+        _switch("--overlap-grad-reduce", f"gradients travel during the backward pass {why}"),
+        _switch("--overlap-param-gather", f"weights travel during the forward pass {why}"),
+    ]
+    if sharding in ("zero1", "distopt"):
+        return [
+            _switch("--use-distributed-optimizer", f"each replica keeps its share of the optimizer {why}"),
+            *overlap,
+        ]
+    if sharding in FSDP:
+        strategy = "optim_grads" if sharding == "zero2" else "optim_grads_params"
+        return [
+            _switch("--use-megatron-fsdp", f"gradients and weights are shared among replicas too {why}"),
+            _one("--data-parallel-sharding-strategy", strategy, why),
+            _switch("--use-distributed-optimizer", f"each replica keeps its share of the optimizer {why}"),
+            _switch("--no-gradient-accumulation-fusion", f"Megatron-FSDP owns the gradients {why}"),
+            _one("--ckpt-format", "fsdp_dtensor", f"the only format Megatron-FSDP saves {why}"),
+        ]
+    return [overlap[0]] if job.layout.dp > 1 else []
+
+
+def _schedule(job: Job, training: Training, rate: str) -> list[Setting]:
+    del job
+    origin = "not of the plan: schedule of Llama 3, arXiv 2407.21783 section 3.4.1; --set lr"
+    warmup = min(MAX_WARMUP_STEPS, math.ceil(training.steps / 150))
+    return [
+        _one("--lr", rate, origin),
+        _one("--lr-decay-style", "cosine", origin),
+        _one(
+            "--lr-warmup-iters",
+            warmup,
+            "8000 of 1200000 steps there, the same share here, at most 8000 (arXiv 2407.21783 section 3.4.1)",
+        ),
+    ]
+
+
+def _data(job: Job) -> list[Setting]:
+    del job
+    return [
+        _one("--tokenizer-type", "HuggingFaceTokenizer", "reads a folder or a name on Hugging Face [site.tokenizer]"),
+        Setting("--tokenizer-model", '"$TOKENIZER"', "[site.tokenizer]", raw=True),
+        Setting("--data-path", '"${prefixes[@]}"', "every indexed dataset of the folder [site.data_dir]", raw=True),
+        _one("--split", "100,0,0", "all data is for training: the plan has no time for evaluation"),
+        _one("--eval-iters", 0, "the plan has no time for evaluation"),
+    ]
+
+
+def _saving(job: Job) -> list[Setting]:
+    minutes = max(10, math.ceil(2 * job.checkpoint_s / 60) + 5)
+    found = [
+        Setting("--save", '"$CHECKPOINT_DIR"', "[site.checkpoint_dir]", raw=True),
+        Setting(
+            "--load", '"$CHECKPOINT_DIR"', "continues from the newest checkpoint there [site.checkpoint_dir]", raw=True
+        ),
+        _one(
+            "--save-interval", job.save_steps, "[chosen.storage.checkpoint_interval_s over chosen.estimate.step_time_s]"
+        ),
+        _switch("--exit-signal-handler", "saves and leaves when the scheduler says so (SIGTERM)"),
+        _one(
+            "--log-interval", 1, "a step time for each step, for comparison with the plan [chosen.estimate.step_time_s]"
+        ),
+        _switch("--log-throughput", "FLOP/s beside each step, for comparison with the plan [chosen.estimate.mfu]"),
+    ]
+    if minutes > 10:  # noqa: PLR2004 - Megatron's default
+        found.append(_one("--distributed-timeout-minutes", minutes, "longer than two checkpoints [chosen.storage]"))
+    return found
+
+
+def _environment(job: Job) -> tuple[Setting, ...]:
+    layout = job.layout
+    early = job.accelerator.architecture.lower() in ("ampere", "hopper", "ada", "volta", "turing")
+    if (layout.tp > 1 or layout.cp > 1) and early and layout.sharding not in FSDP:
+        why = "Megatron asks for it with tp or cp before Blackwell: it orders communication before computing [chosen.layout]"
+        return (Setting("CUDA_DEVICE_MAX_CONNECTIONS", "1", why),)
+    return ()
+
+
+def _left_out(job: Job) -> list[Unsupported]:
+    model, found = job.model, []
+    found.append(
+        Unsupported(
+            "optimizer settings", "the plan chooses none: weight decay, betas and clipping are Megatron's defaults"
+        )
+    )
+    if not model.positions and job.get("rotary_base") is None:
+        found.append(
+            Unsupported(
+                "rotary base",
+                "a plan's model is its shape; Megatron's default 10000 stands; give yours with --set rotary_base=500000",
+            )
+        )
+    mixers = [b.mixer for b in model.blocks if isinstance(b.mixer, Attention)]
+    if any(m.window for m in mixers):
+        found.append(
+            Unsupported(
+                "sliding window", "which layers have it is not in the plan's order; the whole sequence is attended"
+            )
+        )
+    if any(m.qk_norm == "full" for m in mixers):
+        found.append(Unsupported("norm over all query heads", "Megatron normalizes by head; the norm is left out"))
+    if any(
+        m.out_bias and not any(isinstance(b.feed, FeedForward) and b.feed.bias for b in model.blocks) for m in mixers
+    ):
+        found.append(Unsupported("bias of the attention output", "Megatron has one switch for all linear layers"))
+    if any(not b.feed.gated for b in model.blocks if b.feed is not None):
+        found.append(
+            Unsupported(
+                "activation function",
+                "a plan's model is its shape: Megatron's default (GELU) stands for layers without a gate",
+            )
+        )
+    if any(isinstance(b.feed, Experts) for b in model.blocks):
+        found.append(
+            Unsupported(
+                "balance of the router", "the plan chooses none: Megatron's default has no auxiliary loss coefficient"
+            )
+        )
+    if job.layout.sharding == "hsdp":
+        found.append(
+            Unsupported(
+                "replicas of hsdp",
+                "the plan does not say over how many ranks a copy is shared; it is shared over all of them",
+            )
+        )
+    return found
