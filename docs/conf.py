@@ -1,6 +1,16 @@
 """How the documentation is built: `make docs`."""
 
+from __future__ import annotations
+
+import sys
 from importlib.metadata import version as version_of
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 project = "clusterwright"
 author = "The clusterwright authors"
@@ -19,3 +29,10 @@ napoleon_numpy_docstring = False
 
 html_theme = "furo"
 html_title = "clusterwright"
+
+
+def setup(app: Sphinx) -> None:
+    """Fill the pages from the code."""
+    from filling import fill
+
+    app.connect("source-read", fill)
