@@ -15,10 +15,13 @@ if TYPE_CHECKING:
 TOPOLOGIES = ("shared-spine", "independent-rails")
 
 
-class PositiveNumber(click.ParamType):  # type: ignore[type-arg] # generic in its stubs alone
-    """A finite number above zero."""
+class FiniteNumber(click.ParamType):  # type: ignore[type-arg] # generic in its stubs alone
+    """A finite number above zero, or from zero on."""
 
     name = "number"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number, or a usage error."""
@@ -26,12 +29,15 @@ class PositiveNumber(click.ParamType):  # type: ignore[type-arg] # generic in it
             number = float(str(value))
         except ValueError:
             number = math.nan
-        if not (math.isfinite(number) and number > 0):
-            self.fail(f"{str(value)!r} is not a positive finite number", param, ctx)
+        if not math.isfinite(number) or number < 0 or (number == 0 and not self.zero):
+            self.fail(
+                f"{str(value)!r} is not a finite number {'from zero on' if self.zero else 'above zero'}", param, ctx
+            )
         return number
 
 
-POSITIVE = PositiveNumber()
+POSITIVE = FiniteNumber()
+NOT_NEGATIVE = FiniteNumber(zero=True)
 
 
 @click.command("fabric")

@@ -1,0 +1,195 @@
+"""``clusterwright goodput``: failures, checkpoints and useful time of a job."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from clusterwright.cli.fabric import NOT_NEGATIVE, POSITIVE
+
+if TYPE_CHECKING:
+    from clusterwright.estimators.goodput import GoodputEstimate
+    from clusterwright.hardware import FailureRates
+
+MODES = ("async", "sync", "memory")
+PARAMETERS = 70.6e9
+"""Of the model whose checkpoint is taken where none is given: the size that people know best."""
+
+
+@click.command("goodput")
+@click.option("--accelerators", type=click.IntRange(min=1), required=True, help="Accelerators of the job.")
+@click.option("--checkpoint-bytes", type=POSITIVE, help="Of one checkpoint [default: that of 70B parameters].")
+@click.option("--write-bytes-per-s", type=POSITIVE, help="Of the storage [default: 57.5 GB/s, GPFS at Jean Zay].")
+@click.option("--mtbf-hours-per-accelerator", type=POSITIVE, help="Accelerator-hours an interruption.")
+@click.option("--mode", type=click.Choice(MODES), default=MODES[0], show_default=True, help="What the job waits for.")
+@click.option("--interval-s", type=POSITIVE, help="Work between saves [default: the optimum].")
+@click.option("--detection-s", type=NOT_NEGATIVE, help="From a failure until it is known.")
+@click.option("--restart-s", type=NOT_NEGATIVE, help="From then until the job runs.")
+@click.option("--repair-hours", type=POSITIVE, help="Until a node that was taken out is back.")
+@click.option("--usd-per-accelerator-hour", type=POSITIVE, help="Also say what each improvement is worth.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the Monte Carlo.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(  # noqa: PLR0917 - one argument an option
+    accelerators: int,
+    checkpoint_bytes: float | None,
+    write_bytes_per_s: float | None,
+    mtbf_hours_per_accelerator: float | None,
+    mode: str,
+    interval_s: float | None,
+    detection_s: float | None,
+    restart_s: float | None,
+    repair_hours: float | None,
+    usd_per_accelerator_hour: float | None,
+    seed: int | None,
+    style: str,
+) -> None:
+    """Say how often a job stops, how often to save, and how much of its time is useful."""
+    from clusterwright.catalog.cluster_parts import load_failure_rates
+    from clusterwright.estimators.goodput import estimate_goodput
+    from clusterwright.estimators.storage import checkpoint_bytes as bytes_of
+    from clusterwright.units import HOUR
+
+    given = {
+        "mtbf_s": mtbf_hours_per_accelerator and mtbf_hours_per_accelerator * HOUR,
+        "detection_s": detection_s,
+        "restart_s": restart_s,
+        "repair_s": repair_hours and repair_hours * HOUR,
+    }
+    rates = load_failure_rates().model_copy(update={key: value for key, value in given.items() if value is not None})
+    size = checkpoint_bytes if checkpoint_bytes is not None else float(bytes_of(PARAMETERS))
+    write = write_bytes_per_s if write_bytes_per_s is not None else default_write_rate()
+    estimate = estimate_goodput(accelerators, size, write, rates, mode=mode, interval_s=interval_s)
+    document = _document(estimate, rates, size, write, seed)
+    document["accelerators"], document["mode"] = accelerators, mode
+    document["warnings"] = _warnings(estimate, rates, interval_s, repair_hours)
+    if usd_per_accelerator_hour is not None:
+        document["worth"] = _worth(accelerators, size, write, rates, mode, usd_per_accelerator_hour)
+    print(json.dumps(document, allow_nan=False) if style == "json" else _text(document))
+
+
+def default_write_rate() -> float:
+    """The measured write rate that is taken where none is given: one real checkpoint of one real run [B/s]."""
+    from clusterwright.catalog.cluster_parts import load_storage_systems
+
+    return next(
+        s.write_bytes_per_s for s in load_storage_systems() if s.name.startswith("GPFS") and s.write_bytes_per_s
+    )
+
+
+def _document(
+    estimate: GoodputEstimate, rates: FailureRates, size: float, write: float, seed: int | None
+) -> dict[str, object]:
+    from clusterwright.estimators.goodput import explain_goodput
+    from clusterwright.simulation.failures import SEED, simulate_goodput
+
+    seed = SEED if seed is None else seed
+    simulated = simulate_goodput(
+        float(estimate.checkpoint_interval_s),
+        float(estimate.checkpoint_stall_s),
+        rates.detection_s + rates.restart_s,
+        float(estimate.checkpoint_lag_s),
+        float(estimate.mtbf_s),
+        seed=seed,
+    )
+    names = (
+        "failures_per_day", "mtbf_s", "checkpoint_interval_s", "interval_young_s", "interval_daly_s",
+        "interval_exact_s", "checkpoint_stall_s", "checkpoint_lag_s", "goodput", "stall_share", "restart_share",
+        "rework_share",
+    )  # fmt: skip
+    return {
+        **{name: float(getattr(estimate, name)) for name in names},
+        "spares": int(estimate.spares),
+        "checkpoint_bytes": size,
+        "write_bytes_per_s": write,
+        "mtbf_hours_per_accelerator": rates.mtbf_s / 3600.0,
+        "monte_carlo": {
+            "goodput": simulated.mean,
+            "standard_error": simulated.standard_error,
+            "interval": list(simulated.interval),
+            "replicas": simulated.replicas,
+            "seed": seed,
+            "agrees": simulated.agrees(float(estimate.goodput)),
+        },
+        "terms": explain_goodput(estimate, rates).model_dump(mode="json"),
+        "sources": list(rates.sources),
+    }
+
+
+def _warnings(
+    estimate: GoodputEstimate, rates: FailureRates, interval_s: float | None, repair_hours: float | None
+) -> list[str]:
+    """What was assumed, and what was asked but cannot be."""
+    made = [] if repair_hours is not None else list(rates.assumptions)
+    interval = float(estimate.checkpoint_interval_s)
+    if interval_s is not None and interval > interval_s:
+        made.append(f"interval: a write behind takes longer than {interval_s:g} s; {interval:.0f} s is the shortest")
+    if float(estimate.goodput) < 0.5:  # noqa: PLR2004 - most of the time is lost
+        made.append("goodput: most of the time is lost; smaller jobs, faster restarts or better nodes are needed")
+    return made
+
+
+def _worth(
+    accelerators: int, size: float, write: float, rates: FailureRates, mode: str, usd_per_hour: float
+) -> list[dict[str, object]]:
+    """What each improvement alone would save of the rent [USD a day], at its own best interval."""
+    from clusterwright.estimators.goodput import estimate_goodput
+
+    now = float(estimate_goodput(accelerators, size, write, rates, mode=mode).goodput)
+    half = rates.model_copy(update={"restart_s": rates.restart_s / 2.0})
+    seen = rates.model_copy(update={"detection_s": 0.0})
+    better = rates.model_copy(update={"mtbf_s": rates.mtbf_s * 2.0})
+    tries = [
+        ("asynchronous saves", rates, "async", write),
+        ("in-memory checkpoints", rates, "memory", write),
+        ("storage twice as fast", rates, mode, 2.0 * write),
+        ("detection at once", seen, mode, write),
+        ("restart in half the time (hot spares)", half, mode, write),
+        ("half as many failures (burn-in, lemon nodes out)", better, mode, write),
+    ]
+    rows: list[dict[str, object]] = []
+    for name, changed, how, rate in tries:
+        then = float(estimate_goodput(accelerators, size, rate, changed, mode=how).goodput)
+        rows.append({"change": name, "goodput": then, "usd_per_day": (then - now) * accelerators * 24.0 * usd_per_hour})
+    return rows
+
+
+def _text(document: dict[str, object]) -> str:
+    from clusterwright.units import show_bytes, show_duration
+
+    def number(key: str) -> float:
+        return float(str(document[key]))
+
+    def share(key: str) -> str:
+        return f"{100.0 * number(key):.2f}%"
+
+    carlo = document["monte_carlo"]
+    assert isinstance(carlo, dict)  # noqa: S101 - built above
+    low, high = carlo["interval"]
+    optima = ", ".join(f"{name} {show_duration(number(f'interval_{name}_s'))}" for name in ("young", "daly", "exact"))
+    lost = f"saving {share('stall_share')}, restarting {share('restart_share')}, redoing {share('rework_share')}"
+    each = f"{number('mtbf_hours_per_accelerator'):,.0f} accelerator-hours"
+    saving = f"{show_bytes(number('checkpoint_bytes'))} at {number('write_bytes_per_s') / 1e9:,.1f} GB/s"
+    stall = f"{document['mode']}: stops the job for {show_duration(number('checkpoint_stall_s'))}"
+    agrees = "agrees" if carlo["agrees"] else "DISAGREES"
+    lines = [
+        f"{document['accelerators']:,} accelerators, one interruption per {each}",
+        "",
+        f"failures      {number('failures_per_day'):.2f} a day, one in {show_duration(number('mtbf_s'))}",
+        f"checkpoint    {saving}, {stall}",
+        f"interval      {show_duration(number('checkpoint_interval_s'))} (optimum: {optima})",
+        f"goodput       {share('goodput')}",
+        f"  lost to     {lost}",
+        f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
+        f"spares        {document['spares']} nodes suffice 99% of the time",
+    ]
+    worth = document.get("worth")
+    if isinstance(worth, list):
+        lines += ["", "what it would be worth"]
+        lines += [f"  {w['change']:<50} {100 * w['goodput']:.2f}%  ${w['usd_per_day']:,.0f} a day" for w in worth]
+    for title in ("warnings", "sources"):
+        texts = document[title]
+        if isinstance(texts, list) and texts:
+            lines += ["", title, *(f"  {text}" for text in texts)]
+    return "\n".join(lines)
