@@ -25,7 +25,9 @@ from clusterwright.validation import validate
 
 FILE = Path(__file__).parent.parent / "src" / "clusterwright" / "estimators" / "efficiency.toml"
 CAP = 0.6
-PRIOR = 0.004
+PRIOR = 0.001
+PRIOR_WIDTH = 0.3
+"""Change of a parameter's logarithm that costs one unit of the prior."""
 HALF_WEIGHT = {"ultrascale"}
 """Sources whose rows are a sweep of deliberately bad layouts."""
 BOUNDS = {"bf16": (0.3, 0.95), "fp8": (0.25, 0.9), "hidden": (0.0, 0.98)}
@@ -38,7 +40,7 @@ def parameters(document: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - a TOML
         paths += [("architecture", name, k) for k in ("bf16", "fp8", "half_depth", "attention", "attention_2", "memory")]
     paths += [("fabric", "scale-up", k) for k in ("latency", "fill")] + [("fabric", k, "out") for k in ("infiniband", "roce")]
     for i, _ in enumerate(document["stack"]):
-        paths += [("stack", i, k) for k in ("factor", "host", "step")]
+        paths += [("stack", i, k) for k in ("factor", "host", "host_experts", "step")]
         paths += [("stack", i, "hidden", k) for k in ("dp", "tp", "ep", "pp")]
     return paths
 
@@ -79,6 +81,23 @@ def loss(document: Any, table: str, catalogue: Any) -> float:  # noqa: ANN401 - 
     return sum(weight[s] * sum(e) / len(e) for s, e in errors.items()) / sum(weight.values())
 
 
+def descend(document: Any, path: tuple[Any, ...], direction: float, best: float, context: tuple[Any, ...]) -> tuple[float, int]:  # noqa: ANN401 - a TOML document
+    """Move one parameter in one direction while it pays; the loss reached, and the moves made."""
+    table, catalogue, moved = context
+    for tries in range(5):
+        before = change(document, path, math.exp(direction))
+        old, new = PRIOR * moved[path] ** 2, PRIOR * (moved[path] + direction / PRIOR_WIDTH) ** 2
+        try:
+            found = loss(document, table, catalogue)
+        except ValueError:
+            found = math.inf
+        if found + new >= best + old - 1e-6:
+            restore(document, path, before)
+            return best, tries
+        best, moved[path] = found, moved[path] + direction / PRIOR_WIDTH
+    return best, 5
+
+
 def main() -> None:
     """Fit and write."""
     parser = argparse.ArgumentParser(description="Fit the shipped efficiency curves to published runs.")
@@ -97,16 +116,9 @@ def main() -> None:
     for _ in range(arguments.passes):
         for path in parameters(document):
             for direction in (step, -step):
-                before = change(document, path, math.exp(direction))
-                old, new = PRIOR * moved[path] ** 2, PRIOR * (moved[path] + direction / 0.3) ** 2
-                try:
-                    found = loss(document, file.name, catalogue)
-                except ValueError:
-                    found = math.inf
-                if found + new < best + old - 1e-6:
-                    best, moved[path] = found, moved[path] + direction / 0.3
+                best, tries = descend(document, path, direction, best, (file.name, catalogue, moved))
+                if tries:
                     break
-                restore(document, path, before)
         step /= 1.7
         print(f"step {step:.3f} loss {best:.4f}", flush=True)
         FILE.write_text(tomlkit.dumps(document), encoding="utf-8")

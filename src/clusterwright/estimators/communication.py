@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 FULL_SHARDS = tuple(SHARDINGS.index(name) for name in ("zero3", "fsdp", "hsdp"))
 BF16 = 2.0
+DISPATCH_ONCE_SINCE = 2025.25
+"""When stacks began to send a token once to each domain (DeepEP, released in February 2025) [year]."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,13 @@ class Wires:
         """Time of an all-to-all [s]."""
         local, up = self.group(ranks, stride, domain)
         return np.asarray(collectives.all_to_all_pairwise(message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)))
+
+    def dispatch(self, token: Floats, copies: int, ranks: Floats, domain: int) -> Floats:
+        """Time of an all-to-all that sends a token once to each domain and spreads its copies there [s]."""
+        local, up = self.group(ranks, np.ones_like(ranks), domain)
+        outside = token * collectives.domains_reached(ranks / local, copies) / self.out
+        inside = token * copies * (local - 1) / local / up
+        return np.where(ranks > 1, self.start(token * copies, ranks, local) + outside + inside, 0.0)
 
 
 def exposed(message: Floats, window: Floats, hidden: float) -> Floats:
@@ -135,10 +144,14 @@ def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, d
     """Dispatch and combine, forward and backward, of every layer of experts."""
     feeds = [(b.count, b.feed) for b in job.model.blocks if isinstance(b.feed, Experts)]
     total = np.zeros_like(width)
+    once = stack.sequence_parallel and job.year >= DISPATCH_ONCE_SINCE
     for count, feed in feeds:
         share = count / job.model.layers
-        message = width * feed.top_k / np.where(stack.sequence_parallel, lay.tp, 1)
-        total = total + share * 4.0 * wires.exchange(message, lay.ep, np.ones_like(lay.ep), domain)
+        token = width / np.where(stack.sequence_parallel, lay.tp, 1)
+        exchange = wires.exchange(token * feed.top_k, lay.ep, np.ones_like(lay.ep), domain)
+        if once:
+            exchange = np.minimum(exchange, wires.dispatch(token, feed.top_k, lay.ep, domain))
+        total = total + share * 4.0 * exchange
     again = np.where(lay.recompute == 2, 1.5, 1.0)  # noqa: PLR2004 - full
     return total * again * device_layers(job, lay) * (1 - stack.hidden.ep)
 

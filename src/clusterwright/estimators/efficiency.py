@@ -67,6 +67,8 @@ class Stack(Noun):
     hidden: Hidden
     gradient: float
     optimizer: float
+    host_experts: float = 4e-3
+    """Time to launch and route one mixture layer, forward and backward, beyond a dense one [s]."""
     kept: float = 1.0
     """Activations that it keeps over those of fused kernels."""
 

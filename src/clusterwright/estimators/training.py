@@ -17,6 +17,7 @@ from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts, distin
 from clusterwright.estimators.job import Device, Job
 from clusterwright.estimators.residency import hold
 from clusterwright.laws import pipeline, roofline
+from clusterwright.model import Experts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -145,7 +146,8 @@ def _step(job: Job, machine: layers.Machine, lay: Layouts, device: Device, talk:
     again = np.where(lay.recompute == RECOMPUTES.index("full"), device.forward, np.where(lay.recompute == RECOMPUTES.index("selective"), device.attention, 0.0))
     again = again * device.layers * stack.factor
     busy = products + attention + elementwise + again
-    host = stack.host * device.layers * np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
+    mixtures = sum(b.count for b in job.model.blocks if isinstance(b.feed, Experts)) / job.model.layers
+    host = (stack.host + stack.host_experts * mixtures) * device.layers * np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
     floor = np.maximum(busy + talk["tp"] + talk["ep"], host) - busy - talk["tp"] - talk["ep"]
     if calibration is not None:
         scale = calibration.compute.value

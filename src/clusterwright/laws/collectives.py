@@ -111,6 +111,28 @@ def all_to_all_pairwise(
     return np.where(p > 1, start + (g - 1) / p * message / up + (p - g) / p * message / out, 0.0)
 
 
+def domains_reached(domains: Count, copies: Count) -> Array:
+    r"""Expected number of other domains that at least one of a token's copies goes to, with balanced routing.
+
+    .. math:: (d - 1) \left(1 - \left(1 - \frac{1}{d}\right)^{k}\right)
+
+    A dispatcher that sends a token once to each domain (DeepEP, https://github.com/deepseek-ai/DeepEP) crosses the
+    network this often instead of :math:`k (d - 1) / d` times.
+
+    Args:
+        domains: Domains of the group, :math:`d`. [1]
+        copies: Experts a token goes to, :math:`k`. [1]
+
+    Returns:
+        Domains. [1]
+
+    >>> float(domains_reached(1, 8)), float(domains_reached(2, 1))
+    (0.0, 0.5)
+    """
+    d = np.asarray(domains, dtype=float)
+    return (d - 1) * (1 - (1 - 1 / d) ** np.asarray(copies))
+
+
 def send(message: Bytes, *, bandwidth: BytesPerSecond, latency: Seconds) -> Seconds:
     """Time of one point-to-point message.
 
