@@ -53,7 +53,7 @@ soak: $(VENV)/installed-dev ## the property tests, many more examples
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=soak tests
 
 fuzz: $(VENV)/installed-dev ## broken inputs, many more of them
-	$(BIN)/python -m pytest -n 2 --hypothesis-profile=fuzz -k 'fuzz or broken or refus' tests
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile=fuzz -k 'fuzz or any or broken or hostile' tests
 
 matrix: ## the tests on every Python that is found here
 	for version in 3.11 3.12 3.13; do \
