@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from tests.emitters.plans import make_plan
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ SITE = {
 }
 
 
-def dense(name: str, layers: int, hidden: int, heads: int, kv_heads: int, ffn: int, vocab: int) -> Model:
+def dense(name: str, layers: int, hidden: int, heads: int, kv_heads: int, ffn: int, *, vocab: int = 128256) -> Model:
     """A decoder with grouped-query attention."""
     mixer = Attention(heads=heads, kv_heads=kv_heads, head_size=hidden // heads)
     return Model(
@@ -33,9 +33,9 @@ def dense(name: str, layers: int, hidden: int, heads: int, kv_heads: int, ffn: i
     )
 
 
-LLAMA_8B = dense("llama-3.1-8b", 32, 4096, 32, 8, 14336, 128256)
-LLAMA_70B = dense("llama-3.1-70b", 80, 8192, 64, 8, 28672, 128256)
-LLAMA_405B = dense("llama-3.1-405b", 126, 16384, 128, 8, 53248, 128256)
+LLAMA_8B = dense("llama-3.1-8b", 32, 4096, 32, 8, 14336)
+LLAMA_70B = dense("llama-3.1-70b", 80, 8192, 64, 8, 28672)
+LLAMA_405B = dense("llama-3.1-405b", 126, 16384, 128, 8, 53248)
 LATENT = LatentAttention(heads=128, q_rank=1536, kv_rank=512, nope_size=128, rope_size=64, value_size=128)
 DEEPSEEK = Model(
     name="DeepSeek-V3",

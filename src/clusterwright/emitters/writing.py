@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from clusterwright.emitters.bundle import Setting
 
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9/_.@:-]*")
+_SHELL_PLAIN = re.compile(r"[A-Za-z0-9_./@:%+-]+")
 
 
 def yaml_text(documents: Iterable[Any], *, head: str) -> str:
@@ -78,12 +78,21 @@ def shell_array(name: str, settings: Iterable[Setting]) -> str:
 def _option(setting: Setting) -> str:
     if setting.value is None:
         return setting.name
-    return f"{setting.name} {setting.value if setting.raw else shlex.quote(setting.value)}"
+    return f"{setting.name} {setting.value if setting.raw else quoted(setting.value)}"
+
+
+def quoted(text: str) -> str:
+    """A word of the shell, quoted where it holds more than letters, digits and a few signs.
+
+    >>> quoted("100,0,0")
+    "'100,0,0'"
+    """
+    return text if _SHELL_PLAIN.fullmatch(text) else "'" + text.replace("'", "'\\''") + "'"
 
 
 def shell_exports(settings: Iterable[Setting]) -> str:
     """``export`` lines, each with its why."""
-    return "".join(f"export {s.name}={s.value if s.raw else shlex.quote(s.value or '')}  # {s.why}\n" for s in settings)
+    return "".join(f"export {s.name}={s.value if s.raw else quoted(s.value or '')}  # {s.why}\n" for s in settings)
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:

@@ -1,6 +1,15 @@
 """The targets, one file each."""
 
-from clusterwright.emitters.targets import megatron, slurm, volcano
+from clusterwright.emitters.targets import jobset, kueue, megatron, nccl, pytorchjob, slurm, trainjob, volcano
 
-TARGETS = (volcano.TARGET, slurm.TARGET, megatron.TARGET)
+TARGETS = (
+    volcano.TARGET,
+    kueue.TARGET,
+    jobset.TARGET,
+    trainjob.TARGET,
+    pytorchjob.TARGET,
+    slurm.TARGET,
+    megatron.TARGET,
+    nccl.TARGET,
+)
 """Every target, in the order they are listed."""

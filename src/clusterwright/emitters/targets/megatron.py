@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clusterwright.emitters.bundle import Bundle
 from clusterwright.emitters.launch import SCRIPT, announced, launcher, program_of
-from clusterwright.emitters.programs.program import KEYS_NEEDED, KEYS_TAKEN, Program
+from clusterwright.emitters.programs.program import KEYS_NEEDED, KEYS_TAKEN
 from clusterwright.emitters.ranks import FILE, rank_map
 from clusterwright.emitters.target import Target
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def write(job: Job) -> Bundle:
     """The launcher of every node."""
     program = program_of(job, "megatron")
-    if not isinstance(program, Program):
+    if isinstance(program, tuple):
         return Bundle({}, program)
     return Bundle({SCRIPT: launcher(job, program), FILE: rank_map(job)}, announced(job, program))
 

@@ -21,7 +21,7 @@ SEGMENT_SINCE = (24, 5)
 def write(job: Job) -> Bundle:
     """Batch script, launcher, rank map and fragments."""
     program = program_of(job)
-    if not isinstance(program, Program):
+    if isinstance(program, tuple):
         return Bundle({}, program)
     files = {
         "job.sbatch": _batch(job, program), SCRIPT: launcher(job, program), FILE: rank_map(job), **program.files,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from clusterwright.emitters.bundle import Bundle, Noted, Unsupported
 from clusterwright.emitters.kubernetes import NEEDS, TAKES, Object, config_map, gaps, metadata, pod, start_line
 from clusterwright.emitters.launch import program_of
-from clusterwright.emitters.programs.program import Program
 from clusterwright.emitters.target import Target
 from clusterwright.emitters.writing import yaml_text
 
@@ -22,7 +21,7 @@ _GROUP_TIER, _FABRIC_TIER = 1, 2
 def write(job: Job) -> Bundle:
     """The Job with its ConfigMap; HyperNodes where the hosts are named."""
     program = program_of(job)
-    if not isinstance(program, Program):
+    if isinstance(program, tuple):
         return Bundle({}, program)
     head = f"{job.chosen.accelerators} x {job.chosen.accelerator} on {job.nodes} nodes, all or none.\nkubectl apply -f job.yaml"
     files = {"job.yaml": yaml_text([config_map(job, program), _job(job)], head=head)}
