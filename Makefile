@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 EXAMPLE := examples/llama-3.1-70b/workload.toml
 
-.PHONY: help plan test check format docs bench soak fuzz matrix clean
+.PHONY: help plan test check format docs transcripts bench soak fuzz matrix clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ format: $(VENV)/installed-dev ## what ruff can put right by itself
 
 docs: $(VENV)/installed-dev ## the documentation, under docs/_build
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build
+
+transcripts: $(VENV)/installed-dev ## run what the pages show, and write down what the tool prints
+	$(BIN)/python docs/transcripts.py
 
 bench: $(VENV)/installed-dev ## how fast the search is, on one core
 	$(BIN)/python benchmarks/search.py --format json
