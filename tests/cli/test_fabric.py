@@ -1,0 +1,97 @@
+"""``clusterwright fabric`` as scripts use it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusterwright import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+USUAL = ["fabric", "--nodes=127", "--nics=8", "--nic-gbps=400", "--radix=64"]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        cli.main(list(arguments))
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert 0 == run(*arguments, "--format", "json")
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_document_has_the_keys_that_scripts_rely_on(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, *USUAL)
+    expected = {
+        "leaf": 32, "spine": 16, "core": 0, "switches": 48, "tiers": 2, "node_leaf_cables": 1016,
+        "leaf_spine_cables": 1024, "spine_core_cables": 0, "max_nodes": 256,
+    }  # fmt: skip
+    assert expected == {key: found[key] for key in expected}
+    assert found["capex_usd"] > 0
+    assert found["power_w"] > 0
+
+
+def test_planes_multiply_what_is_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, *USUAL, "--planes=2")
+    assert (48, 96) == (found["switches"], found["planes_switches"])
+    assert 2 * found["capex_usd"] == found["planes_capex_usd"]
+
+
+def test_the_words_for_people_name_the_rule_and_the_sources(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == run(*USUAL, "--planes", "2")
+    text = capsys.readouterr().out
+    assert "shared-spine" in text
+    assert "https://" in text
+    assert "96 switches" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ("--radix=0", "radix"),
+        ("--radix=many", "radix"),
+        ("--nodes=1.5", "nodes"),
+        ("--nics=-8", "nics"),
+        ("--nic-gbps=nan", "nic-gbps"),
+        ("--nic-gbps=inf", "nic-gbps"),
+        ("--oversubscription=0", "oversubscription"),
+        ("--oversubscription=0.001", "oversubscription"),
+        ("--topology=ring", "shared-spine"),
+        ("--plot=picture.png", "svg"),
+    ],
+)
+def test_wrong_input_is_one_line_that_names_the_option(
+    capsys: pytest.CaptureFixture[str], change: str, word: str
+) -> None:
+    assert 2 == run(*USUAL, change)
+    told = capsys.readouterr()
+    assert "" == told.out
+    assert word in told.err
+    assert 1 == len(told.err.strip().splitlines())
+
+
+def test_more_nodes_than_any_network_holds_are_bad_news(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 1 == run(*USUAL, "--nodes=100000")
+    assert "do not fit" in capsys.readouterr().err
+
+
+def test_picture_and_cable_list_are_written_together(tmp_path: Path) -> None:
+    picture, cables = tmp_path / "fabric.svg", tmp_path / "cables.csv"
+    assert 0 == run(*USUAL, "--plot", str(picture), "--cables", str(cables))
+    assert picture.read_text("utf-8").startswith("<svg")
+    assert 1 + 1016 + 1024 == len(cables.read_text("utf-8").splitlines())
+
+
+def test_nothing_is_written_where_one_file_cannot_be(tmp_path: Path) -> None:
+    picture = tmp_path / "fabric.svg"
+    assert 2 == run(*USUAL, "--plot", str(picture), "--cables", str(tmp_path))
+    assert not picture.exists()

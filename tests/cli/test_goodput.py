@@ -1,0 +1,85 @@
+"""``clusterwright goodput`` as scripts use it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from clusterwright import cli
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        cli.main(["goodput", *arguments])
+    assert isinstance(left.value.code, int)
+    return left.value.code
+
+
+def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert 0 == run(*arguments, "--format=json")
+    found = json.loads(capsys.readouterr().out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_run_of_16384_stops_eight_times_a_day_and_is_useful_for_more_than_nine_tenths(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = document(
+        capsys, "--accelerators=16384", "--checkpoint-bytes=5.29e12", "--write-bytes-per-s=2e12", "--mode=sync"
+    )
+    assert found["failures_per_day"] == pytest.approx(419 / 54, rel=0.01)
+    assert found["goodput"] > 0.9
+    assert found["spares"] > 0
+    low, high = found["monte_carlo"]["interval"]
+    assert low <= found["goodput"] <= high
+
+
+def test_what_is_given_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(
+        capsys, "--accelerators=1000", "--mtbf-hours-per-accelerator=24000", "--checkpoint-bytes=6e12",
+        "--write-bytes-per-s=1e11", "--mode=sync", "--interval-s=1800", "--repair-hours=48",
+    )  # fmt: skip
+    assert found["failures_per_day"] == pytest.approx(1.0)
+    assert 60.0 == found["checkpoint_stall_s"]
+    assert 1800.0 == found["checkpoint_interval_s"]
+    assert [] == found["warnings"]
+
+
+def test_each_improvement_has_its_price(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "--accelerators=16384", "--usd-per-accelerator-hour=2", "--mode=sync")
+    assert 6 == len(found["worth"])
+    assert all(row["usd_per_day"] >= 0 for row in found["worth"])
+
+
+def test_an_interval_shorter_than_the_write_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "--accelerators=64", "--write-bytes-per-s=1e9", "--interval-s=60")
+    assert any("takes longer than 60 s" in warning for warning in found["warnings"])
+
+
+def test_a_job_that_does_nothing_but_fail_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == run("--accelerators=100000000", "--usd-per-accelerator-hour=2")
+    assert "most of the time is lost" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ("--accelerators=0", "accelerators"),
+        ("--checkpoint-bytes=-1", "checkpoint-bytes"),
+        ("--write-bytes-per-s=0", "write-bytes-per-s"),
+        ("--restart-s=nan", "restart-s"),
+        ("--mtbf-hours-per-accelerator=inf", "mtbf-hours-per-accelerator"),
+        ("--mode=never", "mode"),
+    ],
+)
+def test_wrong_input_is_one_line_that_names_the_option(
+    capsys: pytest.CaptureFixture[str], change: str, word: str
+) -> None:
+    assert 2 == run("--accelerators=64", change)
+    told = capsys.readouterr()
+    assert "" == told.out
+    assert word in told.err
+    assert 1 == len(told.err.strip().splitlines())
