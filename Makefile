@@ -60,11 +60,12 @@ fuzz: $(VENV)/installed-dev ## broken inputs, many more of them
 
 matrix: ## the tests on every Python that is found here
 	for version in 3.11 3.12 3.13; do \
-	  if command -v python$$version >/dev/null && python$$version -c '' 2>/dev/null; then \
-	    python$$version -m venv .venv/matrix-$$version && \
-	    .venv/matrix-$$version/bin/python -m pip install --quiet -e '.[test]' && \
-	    .venv/matrix-$$version/bin/python -m pytest -n 2 -q; \
-	  else echo "python$$version: not found here, not tested"; fi; \
+	  python=$$(ls ~/.pyenv/versions/$$version.*/bin/python 2>/dev/null | tail -n 1 || true); \
+	  python=$${python:-$$(command -v python$$version || true)}; \
+	  if [ -z "$$python" ]; then echo "python$$version: not found here, not tested"; continue; fi; \
+	  $$python -m venv $(VENV)/matrix-$$version; \
+	  $(VENV)/matrix-$$version/bin/python -m pip install --quiet -e '.[docs,test]'; \
+	  $(VENV)/matrix-$$version/bin/python -m pytest -n 2 -q; \
 	done
 
 clean: ## everything that was made here

@@ -1,7 +1,8 @@
 """Run what the pages show, and write down what the tool printed: `make transcripts`.
 
 In a block of ``console``, a line that begins with ``$`` is a command, and what follows is its output. A block without
-any output stays without; an output that ends with ``...`` keeps its length.
+any output stays without; an output that ends with ``...`` keeps its length. A block of ``toml`` that begins with the name
+of a file in a comment is that file.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```)", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^```toml\n# (\S+\.toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 
 
@@ -49,11 +51,19 @@ def run(command: str, folder: Path) -> list[str]:
     return [line.rstrip() for line in (done.stdout or done.stderr).strip("\n").splitlines()]
 
 
+def prepare(page: Path, folder: Path) -> None:
+    """Put the examples, and the files that a page writes down, into a folder."""
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    for name, text in FILE.findall(page.read_text("utf-8")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def renew(page: Path) -> None:
     """Write the page anew, with the outputs of today."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        shutil.copytree(ROOT / "examples", folder / "examples")
+        prepare(page, folder)
 
         def block(match: re.Match[str]) -> str:
             lines: list[str] = []

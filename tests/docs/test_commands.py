@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ def words(lines: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("page", TRANSCRIPTS.PAGES, ids=lambda p: p.stem)
 def test_a_page_shows_what_the_tool_prints(page: Path, tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    TRANSCRIPTS.prepare(page, tmp_path)
     blocks = TRANSCRIPTS.BLOCK.findall(page.read_text("utf-8"))
     steps = [step for block in blocks for step in TRANSCRIPTS.steps(block)]
     assert steps
@@ -50,7 +49,7 @@ def test_a_page_shows_what_the_tool_prints(page: Path, tmp_path: Path) -> None:
 def test_the_python_that_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert blocks
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    TRANSCRIPTS.prepare(page, tmp_path)
     monkeypatch.chdir(tmp_path)
     for block in blocks:
         exec(compile(block, str(page), "exec"), {})  # noqa: S102 - our own page
