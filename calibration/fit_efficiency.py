@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import csv
 import math
+import statistics
 import tempfile
 from collections import defaultdict
 from pathlib import Path
@@ -30,6 +31,8 @@ PRIOR_WIDTH = 0.3
 """Change of a parameter's logarithm that costs one unit of the prior."""
 HALF_WEIGHT = {"ultrascale"}
 """Sources whose rows are a sweep of deliberately bad layouts."""
+UNSEEN = 0.18
+"""Spread of a stack that no fitted row has [1]."""
 BOUNDS = {"bf16": (0.3, 0.95), "fp8": (0.25, 0.9), "hidden": (0.0, 0.98)}
 
 
@@ -98,6 +101,23 @@ def descend(document: Any, path: tuple[Any, ...], direction: float, best: float,
     return best, 5
 
 
+def set_spreads(document: Any, table: str, catalogue: Any) -> None:  # noqa: ANN401 - a TOML document, a catalogue
+    """Set each stack's spread so that 80% of the fitted rows lie in its interval; never below what a new source shows."""
+    efficiency = Efficiency.model_validate(document.unwrap())
+    board = validate([table], catalogue, efficiency=efficiency)
+    errors, medians = defaultdict(list), defaultdict(list)
+    for item in board.scored:
+        if measured := item.run.number("step_time_s"):
+            error = math.log(item.step_s / measured)
+            errors[efficiency.stack_of(item.run.text("framework") or "any", item.run.year).name].append(abs(error))
+            medians[item.run.text("source_group")].append(error)
+    between = statistics.pstdev([statistics.median(e) for s, e in medians.items() if s not in HALF_WEIGHT])
+    for stack in document["stack"]:
+        found = sorted(errors.get(stack["name"], []))
+        within = found[int(0.8 * (len(found) - 1))] / 1.2816 if found else UNSEEN
+        stack["spread"] = round(math.hypot(within, between), 3)
+
+
 def main() -> None:
     """Fit and write."""
     parser = argparse.ArgumentParser(description="Fit the shipped efficiency curves to published runs.")
@@ -121,6 +141,7 @@ def main() -> None:
                     break
         step /= 1.7
         print(f"step {step:.3f} loss {best:.4f}", flush=True)
+        set_spreads(document, file.name, catalogue)
         FILE.write_text(tomlkit.dumps(document), encoding="utf-8")
 
 

@@ -182,7 +182,8 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, do
     window = np.where(lay.pp > 1, 1.0 / np.maximum(lay.pp, 1), 1.0) * compute
     exposed_once = exposed(once, window, stack.hidden.dp)
     each = 2 * gathers + scatter
-    exposed_each = np.maximum(exposed(each, compute, stack.hidden.dp), each / np.maximum(device.layers, 1)) * micro_batches
+    times = np.where(lay.pp > 1, 1, micro_batches)  # under a pipeline the weights stay gathered for the whole step
+    exposed_each = np.maximum(exposed(each, compute, stack.hidden.dp), each / np.maximum(device.layers, 1)) * times
     owners = np.where(sharded, ranks, 1.0)
     owned = plain / owners + experts / np.where(sharded, expert_ranks, 1.0)
     return {"dp": np.where(ranks > 1, np.where(full, exposed_each, exposed_once), 0.0), "owned": owned}

@@ -40,7 +40,8 @@ def hold(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) -> dict[
         size = 0.55 if job.method == "qlora" else 2.0
         found["weights, gradients and optimizer"] = size * (dense + ends + experts) / np.where(full, ranks, 1.0) + _adapters(job, lay, stack)
     one_layer = (dense + experts) / np.maximum(np.ceil(job.model.layers / lay.pp), 1)
-    found["gathered layers"] = np.where(full, 2.0 * (2 * one_layer + ends) + stack.gradient * one_layer, 0.0)
+    a_few = 2.0 * (2 * one_layer + ends) + stack.gradient * one_layer
+    found["gathered layers"] = np.where(full, np.where(lay.pp > 1, 4.0 * (dense + ends + experts), a_few), 0.0)
     found["activations"] = _activations(job, stack, lay, kept)
     found["logits and loss"] = np.where(lay.pp > 1, np.maximum(kept["logits"] - found["activations"] * (1 - 1 / lay.pp), 0.0), kept["logits"])
     found["buffers"] = BUFFERS + 0.0 * ranks
