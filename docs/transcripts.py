@@ -1,8 +1,8 @@
 """Run what the pages show, and write down what the tool printed: `make transcripts`.
 
 In a block of ``console``, a line that begins with ``$`` is a command, and what follows is its output. A block without
-any output stays without; an output that ends with ``...`` keeps its length. A block of ``toml`` that begins with the name
-of a file in a comment is that file.
+any output stays without; an output that ends with ``...`` keeps its length. A block of ``toml`` that begins with the
+name of a file in a comment is that file.
 """
 
 from __future__ import annotations
