@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -75,3 +76,18 @@ def test_rails_of_their_own_do_not_meet_above_the_nodes() -> None:
     rail |= {f"spine{n}": n // (made.spine // 8) for n in range(made.spine)}
     links = [c for c in drawing.cables_of(made) if c.kind == "leaf-spine"]
     assert [] == [c for c in links if rail[c.lower] != rail[c.upper]]
+
+
+@cases
+def test_the_picture_draws_links_that_are_in_the_cable_list_and_no_others(
+    nodes: int, topology: str, ratio: float
+) -> None:
+    made = design(nodes, topology, ratio)
+    listed = {(cable.upper, cable.lower) for cable in drawing.cables_of(made)}
+    kinds = [row.kind for row in drawing.rows_of(made)]
+    counts = {row.kind: row.count for row in drawing.rows_of(made)}
+    for above, below in pairwise(kinds):
+        for upper in {0, counts[above] // 2, counts[above] - 1}:
+            for lower in {0, counts[below] // 2, counts[below] - 1}:
+                expected = (f"{above}{upper}", f"{below}{lower}") in listed
+                assert expected == drawing.joined(made, above, upper, below, lower)

@@ -66,7 +66,7 @@ def draw_text(design: FabricDesign) -> str:
 
 
 def draw_svg(design: FabricDesign) -> str:
-    """The topology as an SVG document; long rows are shortened and say so."""
+    """The topology as an SVG document; long rows are shortened and say so, and only links that exist are drawn."""
     rows = rows_of(design)
     height = _ROW * len(rows) + 70.0
     parts = [
@@ -75,16 +75,16 @@ def draw_svg(design: FabricDesign) -> str:
         f'<rect width="{_WIDTH:g}" height="{height:g}" fill="#ffffff"/>',
         f'<text x="24" y="32" font-size="16" fill="#222222">{escape(_title(design))}</text>',
     ]
-    places = [[_place(row, index, line) for index in range(min(row.count, _SHOWN))] for line, row in enumerate(rows)]
+    boxes = [_boxes_of(row, line) for line, row in enumerate(rows)]
     for line, (above, below) in enumerate(pairwise(rows)):
         parts += [
-            f'<line x1="{x0:g}" y1="{y0 + _BOX_HEIGHT:g}" x2="{x1:g}" y2="{y1:g}" stroke="#b8c0c8" stroke-width="0.7"/>'
-            for i, (x0, y0) in enumerate(places[line])
-            for j, (x1, y1) in enumerate(places[line + 1])
-            if _joined(design, above, below, i, j)
+            f'<line x1="{x0:g}" y1="{y0 + _BOX_HEIGHT:g}" x2="{x1:g}" y2="{y1:g}" stroke="#9aa5b1" stroke-width="0.8"/>'
+            for upper, x0, y0 in boxes[line]
+            for lower, x1, y1 in boxes[line + 1]
+            if upper is not None and lower is not None and joined(design, above.kind, upper, below.kind, lower)
         ]
     for line, row in enumerate(rows):
-        parts += _boxes(row, places[line], line)
+        parts += _draw_row(row, boxes[line], line)
     return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
 
 
@@ -96,14 +96,16 @@ def _title(design: FabricDesign) -> str:
     return f"{what}, {design.topology}, {tiers}, radix {design.radix}, {over}"
 
 
-def _place(row: Row, index: int, line: int) -> tuple[float, float]:
-    """Middle of the top edge of a box."""
-    shown = min(row.count, _SHOWN)
-    step = (_WIDTH - _LEFT - 40.0) / shown
-    return _LEFT + step * (index + 0.5), 60.0 + _ROW * line
+def _boxes_of(row: Row, line: int) -> list[tuple[int | None, float, float]]:
+    """Number and place (middle of the top edge) of each box; none is the gap of a shortened row."""
+    numbers: list[int | None] = list(range(row.count))
+    if row.count > _SHOWN:
+        numbers = [*range(_SHOWN - 2), None, row.count - 1]
+    step = (_WIDTH - _LEFT - 40.0) / len(numbers)
+    return [(number, _LEFT + step * (place + 0.5), 60.0 + _ROW * line) for place, number in enumerate(numbers)]
 
 
-def _boxes(row: Row, places: list[tuple[float, float]], line: int) -> list[str]:
+def _draw_row(row: Row, boxes: list[tuple[int | None, float, float]], line: int) -> list[str]:
     """The boxes of a row, its name, its number and the cables below it."""
     colour = _COLOURS[row.kind]
     y = 60.0 + _ROW * line
@@ -111,35 +113,26 @@ def _boxes(row: Row, places: list[tuple[float, float]], line: int) -> list[str]:
         f'<text x="24" y="{y + 14:g}" fill="{colour}" font-weight="bold">{row.kind}</text>',
         f'<text x="24" y="{y + 30:g}" fill="#444444">{row.count:,}</text>',
     ]
-    for index, (x, top) in enumerate(places):
+    for number, x, top in boxes:
+        if number is None:
+            made += [f'<circle cx="{x + dx:g}" cy="{top + 15:g}" r="2.5" fill="{colour}"/>' for dx in (-10, 0, 10)]
+            continue
         made.append(
             f'<rect x="{x - _BOX_WIDTH / 2:g}" y="{top:g}" width="{_BOX_WIDTH:g}" height="{_BOX_HEIGHT:g}" rx="4" '
             f'fill="{colour}"/><text x="{x:g}" y="{top + 19:g}" text-anchor="middle" font-size="11" '
-            f'fill="#ffffff">{_name(row, index, len(places))}</text>'
+            f'fill="#ffffff">{row.kind[0]}{number}</text>'
         )
     if row.links_down:
         made.append(f'<text x="24" y="{y + 66:g}" fill="#444444" font-size="11">{row.links_down:,} cables</text>')
     return made
 
 
-def _name(row: Row, index: int, shown: int) -> str:
-    """The number of a box; the last of a shortened row is the last of the tier, the one before it the gap."""
-    if row.count > shown and index == shown - 2:
-        return "..."
-    return f"{row.kind[0]}{row.count - 1 if row.count > shown and index == shown - 1 else index}"
-
-
-def _joined(design: FabricDesign, above: Row, below: Row, i: int, j: int) -> bool:
-    """Whether a link between the two boxes is drawn: rails of their own do not meet."""
-    if below.kind == "node" or design.topology != "independent-rails":
-        return True
-    return _rail(above, i, design.nics) == _rail(below, j, design.nics)
-
-
-def _rail(row: Row, index: int, nics: int) -> int:
-    """The rail of a switch, where switches are numbered rail by rail."""
-    number = row.count - 1 if row.count > _SHOWN and index == _SHOWN - 1 else index
-    return number // max(row.count // nics, 1)
+def joined(design: FabricDesign, above: str, upper: int, below: str, lower: int) -> bool:
+    """Whether a cable runs between two boxes, by kind and number."""
+    if below == "node":
+        return any(leaf_of(design, lower, nic) == upper for nic in range(design.nics))
+    groups = spine_groups(design) if above == "spine" else core_groups(design)
+    return any(lower in lowers and upper in uppers for lowers, uppers in groups)
 
 
 def list_cables(design: FabricDesign) -> str:
@@ -157,30 +150,38 @@ def cables_of(design: FabricDesign) -> Iterator[Cable]:
     Shared spines: NIC *k* of a node is on leaf *k* of its group. Independent rails: leaf and spine numbers run rail by
     rail. Uplinks go round the upper switches in turn, so that each pair has the same number.
     """
-    alone = design.topology == "independent-rails"
-    networks = design.nics if alone else 1
-    leaves = design.leaf // networks
-    groups = leaves if alone else max(design.leaf // design.nics, 1)
-    per_group = -(-design.nodes // groups)
     for node in range(design.nodes):
         for nic in range(design.nics):
-            group = node // per_group
-            number = nic * leaves + group if alone else min(group * design.nics + nic, design.leaf - 1)
-            yield Cable("node-leaf", f"node{node}", f"nic{nic}", f"leaf{number}")
-    yield from _uplinks("leaf-spine", ("leaf", "spine"), design.leaf_spine_cables, _pods(design, networks, leaves))
-    spines = design.spine // networks
+            yield Cable("node-leaf", f"node{node}", f"nic{nic}", f"leaf{leaf_of(design, node, nic)}")
+    if design.spine:
+        yield from _uplinks("leaf-spine", ("leaf", "spine"), design.leaf_spine_cables, spine_groups(design))
     if design.core:
-        yield from _uplinks(
-            "spine-core", ("spine", "core"), design.spine_core_cables, _planes(design, networks, spines)
-        )
+        yield from _uplinks("spine-core", ("spine", "core"), design.spine_core_cables, core_groups(design))
 
 
-def _pods(design: FabricDesign, networks: int, leaves: int) -> list[tuple[range, range]]:
+def _networks(design: FabricDesign) -> int:
+    """Networks without a path between them."""
+    return design.nics if design.topology == "independent-rails" else 1
+
+
+def leaf_of(design: FabricDesign, node: int, nic: int) -> int:
+    """The leaf that a NIC is plugged into; groups of nodes are filled evenly."""
+    if design.topology == "independent-rails":
+        leaves = design.leaf // design.nics
+        return nic * leaves + node // -(-design.nodes // leaves)
+    if design.leaf == 1:
+        return 0
+    groups = design.leaf // design.nics
+    return node // -(-design.nodes // groups) * design.nics + nic
+
+
+def spine_groups(design: FabricDesign) -> list[tuple[range, range]]:
     """Leaves and the spines they reach: all of a network in two tiers, those of a pod in three."""
-    spines = design.spine // networks
+    networks = _networks(design)
+    leaves, spines = design.leaf // networks, design.spine // networks
     size = leaves if design.core == 0 else design.radix // 2
-    pods = -(-leaves // size) if leaves else 0
-    each = spines // pods if pods else 0
+    pods = -(-leaves // size)
+    each = spines // pods
     return [
         (
             range(net * leaves + pod * size, net * leaves + min((pod + 1) * size, leaves)),
@@ -191,11 +192,11 @@ def _pods(design: FabricDesign, networks: int, leaves: int) -> list[tuple[range,
     ]
 
 
-def _planes(design: FabricDesign, networks: int, spines: int) -> list[tuple[range, range]]:
+def core_groups(design: FabricDesign) -> list[tuple[range, range]]:
     """Spines of the same place in every pod, and the cores they share."""
-    leaves, cores = design.leaf // networks, design.core // networks
-    pods = -(-leaves // (design.radix // 2))
-    each = spines // pods
+    networks = _networks(design)
+    leaves, spines, cores = design.leaf // networks, design.spine // networks, design.core // networks
+    each = spines // -(-leaves // (design.radix // 2))
     share = cores // each
     return [
         (
