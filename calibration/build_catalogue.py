@@ -18,14 +18,38 @@ import tomlkit
 
 CATALOG = Path(__file__).parent.parent / "src" / "clusterwright" / "catalog"
 SHEETS = {
-    "nvidia-volta": ("NVIDIA Tesla V100 GPU Architecture white paper and data sheet", "https://images.nvidia.com/content/volta-architecture/pdf/volta-architecture-whitepaper.pdf"),
-    "nvidia-ampere": ("NVIDIA A100 Tensor Core GPU Architecture white paper and data sheet", "https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf"),
-    "nvidia-hopper": ("NVIDIA H100 Tensor Core GPU Architecture white paper and data sheet", "https://resources.nvidia.com/en-us-tensor-core"),
-    "nvidia-blackwell": ("NVIDIA Blackwell Architecture technical brief", "https://resources.nvidia.com/en-us-blackwell-architecture"),
-    "nvidia-ada": ("NVIDIA Ada GPU Architecture white paper", "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf"),
-    "amd-instinct": ("AMD Instinct accelerator data sheets", "https://www.amd.com/en/products/accelerators/instinct.html"),
-    "intel-gaudi": ("Intel Gaudi accelerator white papers", "https://www.intel.com/content/www/us/en/products/details/processors/ai-accelerators/gaudi.html"),
-    "intel-max": ("Intel Data Center GPU Max Series overview", "https://www.intel.com/content/www/us/en/developer/articles/technical/intel-data-center-gpu-max-series-overview.html"),
+    "nvidia-volta": (
+        "NVIDIA Tesla V100 GPU Architecture white paper and data sheet",
+        "https://images.nvidia.com/content/volta-architecture/pdf/volta-architecture-whitepaper.pdf",
+    ),
+    "nvidia-ampere": (
+        "NVIDIA A100 Tensor Core GPU Architecture white paper and data sheet",
+        "https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf",
+    ),
+    "nvidia-hopper": (
+        "NVIDIA H100 Tensor Core GPU Architecture white paper and data sheet",
+        "https://resources.nvidia.com/en-us-tensor-core",
+    ),
+    "nvidia-blackwell": (
+        "NVIDIA Blackwell Architecture technical brief",
+        "https://resources.nvidia.com/en-us-blackwell-architecture",
+    ),
+    "nvidia-ada": (
+        "NVIDIA Ada GPU Architecture white paper",
+        "https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf",
+    ),
+    "amd-instinct": (
+        "AMD Instinct accelerator data sheets",
+        "https://www.amd.com/en/products/accelerators/instinct.html",
+    ),
+    "intel-gaudi": (
+        "Intel Gaudi accelerator white papers",
+        "https://www.intel.com/content/www/us/en/products/details/processors/ai-accelerators/gaudi.html",
+    ),
+    "intel-max": (
+        "Intel Data Center GPU Max Series overview",
+        "https://www.intel.com/content/www/us/en/developer/articles/technical/intel-data-center-gpu-max-series-overview.html",
+    ),
 }
 # canonical name: row of the table, vendor, architecture, multiprocessors, sheet, what the table leaves empty
 ACCELERATORS: dict[str, tuple[str, str, str, int, str, dict[str, float]]] = {
@@ -119,7 +143,9 @@ def accelerators(folder: Path, sources: dict[str, Any]) -> None:
     for name, (row_name, vendor, architecture, multiprocessors, sheet, empty) in ACCELERATORS.items():
         row, half = table[row_name], 0.5 if name in HALVED else 1.0
 
-        def value(column: str, row: dict[str, str] = row, empty: dict[str, float] = empty, half: float = half) -> float | None:
+        def value(
+            column: str, row: dict[str, str] = row, empty: dict[str, float] = empty, half: float = half
+        ) -> float | None:
             found = empty.get(column, number(row[column]))
             return None if found is None else found * half
 
@@ -133,20 +159,32 @@ def accelerators(folder: Path, sources: dict[str, Any]) -> None:
             "switched": architecture not in POINT_TO_POINT, "power_w": value("tdp_w") or 0,
         }  # fmt: skip
         if vendor == "intel":
-            document["scale_up_peer_bytes_per_s"] = min(document["scale_up_peer_bytes_per_s"], document["scale_up_bytes_per_s"])
+            document["scale_up_peer_bytes_per_s"] = min(
+                document["scale_up_peer_bytes_per_s"], document["scale_up_bytes_per_s"]
+            )
         document["peak_flop_per_s"] = {k: v * 1e12 for k, v in peaks.items() if v}
         shares = {k: round(m / p, 4) for k, m in measured.items() if m and (p := peaks[k])}
         if shares:
             document["achievable"] = shares
         document["sources"] = [sheet, f"accelerator-{name}"]
-        sources[f"accelerator-{name}"] = {"title": f"{row_name}, as read", "url": row["source"], "seen": row["source_date"]}
+        sources[f"accelerator-{name}"] = {
+            "title": f"{row_name}, as read",
+            "url": row["source"],
+            "seen": row["source_date"],
+        }
         write(CATALOG / "accelerators" / f"{name}.toml", document)
 
 
 def fabric_of(text: str) -> str:
     """The kind of network."""
     lower = text.lower()
-    kinds = (("efa", "efa"), ("infiniband", "infiniband"), ("roce", "roce"), ("tcpx", "tcp"), ("slingshot", "slingshot"))
+    kinds = (
+        ("efa", "efa"),
+        ("infiniband", "infiniband"),
+        ("roce", "roce"),
+        ("tcpx", "tcp"),
+        ("slingshot", "slingshot"),
+    )
     return next((kind for word, kind in kinds if word in lower), "unknown")
 
 
@@ -160,7 +198,7 @@ def nodes(folder: Path, sources: dict[str, Any]) -> set[str]:
         domain = 72 if row["gpu"] in ("GB200", "GB300") else count
         if match := re.search(r"(\d+) Gb/s per instance", row["fabric"]):
             nics, gbps = 8, int(match[1]) / 8
-        if count == 72:  # noqa: PLR2004 - an NVL72 rack
+        if count == 72:
             count, nics = TRAY, (nics or 0) / (72 / TRAY)
         kilowatts = number(row["node_power_kw"])
         document: dict[str, Any] = {
@@ -168,7 +206,7 @@ def nodes(folder: Path, sources: dict[str, Any]) -> set[str]:
             "accelerators": count, "scale_up_domain": domain, "nics": int(nics or 0), "nic_bits_per_s": (gbps or 0) * 1e9,
             "fabric": fabric_of(row["fabric"]) if nics and gbps else "unknown", "sources": [f"node-{name}"],
         }  # fmt: skip
-        if kilowatts and domain != 72:  # noqa: PLR2004 - a rack's power is no node's
+        if kilowatts and domain != 72:
             document["power_w"] = kilowatts * 1e3
         sources[f"node-{name}"] = {"title": f"{row['node']}, as read", "url": row["source"], "seen": row["source_date"]}
         write(CATALOG / "nodes" / f"{name}.toml", document)
@@ -196,7 +234,14 @@ def offers(folder: Path, known: set[str]) -> None:
             continue
         provider = PROVIDERS.get(row["provider"], row["provider"].lower())
         node = INSTANCE_NODES.get((provider, row["instance"]), row["instance"] if row["instance"] in known else "")
-        kind = next((k for k, words in (("spot", SPOT), ("reserved", RESERVED), ("capacity-block", BLOCK)) if any(w in term for w in words)), "on-demand")
+        kind = next(
+            (
+                k
+                for k, words in (("spot", SPOT), ("reserved", RESERVED), ("capacity-block", BLOCK))
+                if any(w in term for w in words)
+            ),
+            "on-demand",
+        )
         years = re.search(r"(\d)-year", term)
         offer: dict[str, Any] = {"provider": provider, "node": node, "instance": row["instance"], "accelerator": GPU_NAMES[row["gpu"]],
                                  "accelerators": int(row["gpus"]), "term": kind, "usd_per_node_hour": price, "region": row["region"],
@@ -204,7 +249,7 @@ def offers(folder: Path, known: set[str]) -> None:
         if kind == "reserved":
             offer["commitment_s"] = (int(years[1]) if years else 1) * YEAR_S
         each = number(row["usd_per_gpu_hour"])
-        if each is None or abs(each * offer["accelerators"] / price - 1) > 0.01:  # noqa: PLR2004 - rounding of the sources
+        if each is None or abs(each * offer["accelerators"] / price - 1) > 0.01:
             msg = f"{provider} {row['instance']}: {each} a GPU does not agree with {price} a node of {offer['accelerators']}"
             raise ValueError(msg)
         listed.append(tomlkit.item({k: v for k, v in offer.items() if v != ""}))
@@ -217,7 +262,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Build the catalogue from tables of published facts.")
     parser.add_argument("facts", type=Path)
     folder = parser.parse_args().facts
-    sources: dict[str, Any] = {key: {"title": title, "url": url, "seen": "2026-11"} for key, (title, url) in SHEETS.items()}
+    sources: dict[str, Any] = {
+        key: {"title": title, "url": url, "seen": "2026-11"} for key, (title, url) in SHEETS.items()
+    }
     accelerators(folder, sources)
     offers(folder, nodes(folder, sources))
     write(CATALOG / "sources.toml", sources)

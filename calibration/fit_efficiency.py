@@ -40,8 +40,12 @@ def parameters(document: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - a TOML
     """Paths of everything that is fitted."""
     paths: list[tuple[Any, ...]] = [("law", k) for k in ("softmax_passes", "straggle", "elementwise")]
     for name in ("ampere", "hopper", "blackwell"):
-        paths += [("architecture", name, k) for k in ("bf16", "fp8", "half_depth", "attention", "attention_2", "memory")]
-    paths += [("fabric", "scale-up", k) for k in ("latency", "fill")] + [("fabric", k, "out") for k in ("infiniband", "roce")]
+        paths += [
+            ("architecture", name, k) for k in ("bf16", "fp8", "half_depth", "attention", "attention_2", "memory")
+        ]
+    paths += [("fabric", "scale-up", k) for k in ("latency", "fill")] + [
+        ("fabric", k, "out") for k in ("infiniband", "roce")
+    ]
     for i, _ in enumerate(document["stack"]):
         paths += [("stack", i, k) for k in ("factor", "host", "host_experts", "step")]
         paths += [("stack", i, "hidden", k) for k in ("dp", "tp", "ep", "pp")]
@@ -84,7 +88,13 @@ def loss(document: Any, table: str, catalogue: Any) -> float:  # noqa: ANN401 - 
     return sum(weight[s] * sum(e) / len(e) for s, e in errors.items()) / sum(weight.values())
 
 
-def descend(document: Any, path: tuple[Any, ...], direction: float, best: float, context: tuple[Any, ...]) -> tuple[float, int]:  # noqa: ANN401 - a TOML document
+def descend(
+    document: Any,  # noqa: ANN401 - a TOML document
+    path: tuple[Any, ...],
+    direction: float,
+    best: float,
+    context: tuple[Any, ...],
+) -> tuple[float, int]:
     """Move one parameter in one direction while it pays; the loss reached, and the moves made."""
     table, catalogue, moved = context
     for tries in range(5):
@@ -102,7 +112,7 @@ def descend(document: Any, path: tuple[Any, ...], direction: float, best: float,
 
 
 def set_spreads(document: Any, table: str, catalogue: Any) -> None:  # noqa: ANN401 - a TOML document, a catalogue
-    """Set each stack's spread so that 80% of the fitted rows lie in its interval; never below what a new source shows."""
+    """Set each stack's spread so that 80% of the fitted rows lie in its interval, widened by what sources differ."""
     efficiency = Efficiency.model_validate(document.unwrap())
     board = validate([table], catalogue, efficiency=efficiency)
     errors, medians = defaultdict(list), defaultdict(list)

@@ -16,11 +16,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ROW = {
-    "id": "one", "family": "f", "split": "check", "source_group": "s", "framework": "NeMo/Megatron-Core", "source_date": "2024-12",
-    "model": "Llama3.1-70B", "layers": "80", "hidden": "8192", "ffn": "28672", "gated_mlp": "1", "heads": "64", "kv_heads": "8",
-    "vocab": "128256", "seq_len": "8192", "gpu": "h100-sxm", "n_gpus": "64", "precision": "bf16", "tp": "4", "cp": "2", "pp": "4",
-    "vpp": "5", "dp": "2", "sharding": "distopt", "mbs": "1", "gbs": "128", "recompute": "none", "step_time_s": "14.61", "peak_mem_gb": "",
-}  # fmt: skip
+    "id": "one",
+    "family": "f",
+    "split": "check",
+    "source_group": "s",
+    "framework": "NeMo/Megatron-Core",
+    "source_date": "2024-12",
+    "model": "Llama3.1-70B",
+    "layers": "80",
+    "hidden": "8192",
+    "ffn": "28672",
+    "gated_mlp": "1",
+    "heads": "64",
+    "kv_heads": "8",
+    "vocab": "128256",
+    "seq_len": "8192",
+    "gpu": "h100-sxm",
+    "n_gpus": "64",
+    "precision": "bf16",
+    "tp": "4",
+    "cp": "2",
+    "pp": "4",
+    "vpp": "5",
+    "dp": "2",
+    "sharding": "distopt",
+    "mbs": "1",
+    "gbs": "128",
+    "recompute": "none",
+    "step_time_s": "14.61",
+    "peak_mem_gb": "",
+}
 
 
 def score(folder: Path, *changes: dict[str, str]) -> Scoreboard:
@@ -46,7 +71,9 @@ def test_what_is_assumed_is_named(tmp_path: Path) -> None:
     assert "layout: the best legal one" in board.scored[1].assumptions
 
 
-@pytest.mark.parametrize(("column", "value"), [("n_gpus", "lots"), ("layers", "-80"), ("hidden", "nan"), ("tp", "0"), ("gbs", "1e400")])
+@pytest.mark.parametrize(
+    ("column", "value"), [("n_gpus", "lots"), ("layers", "-80"), ("hidden", "nan"), ("tp", "0"), ("gbs", "1e400")]
+)
 def test_a_bad_value_skips_its_row_by_name(tmp_path: Path, column: str, value: str) -> None:
     board = score(tmp_path, {}, {column: value})
     assert [i for i, _ in board.skipped] == ["1"]
@@ -75,10 +102,16 @@ def test_a_run_keeps_what_is_given_and_nothing_else() -> None:
     assert observed.year == pytest.approx(2024 + 11 / 12)
 
 
-@pytest.mark.parametrize(("text", "per_accelerator", "domain"), [
-    ("DGX/HGX-H100 NVLink4 x8 + 8x400Gb/s", 400e9, 8), ("inter-node 800 Gbps per node", 100e9, 8), ("NVL72 NVLink5 + IB", 400e9, 72),
-    ("400 Gb/s RDMA per GPU (Grand Teton), NVLink in node", 400e9, 8), ("", 400e9, 8),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "per_accelerator", "domain"),
+    [
+        ("DGX/HGX-H100 NVLink4 x8 + 8x400Gb/s", 400e9, 8),
+        ("inter-node 800 Gbps per node", 100e9, 8),
+        ("NVL72 NVLink5 + IB", 400e9, 72),
+        ("400 Gb/s RDMA per GPU (Grand Teton), NVLink in node", 400e9, 8),
+        ("", 400e9, 8),
+    ],
+)
 def test_the_node_is_read_from_the_interconnect(text: str, per_accelerator: float, domain: int) -> None:
     node = node_of(TrainingRun({"interconnect": text}), load().accelerators["h100-sxm"])
     assert node.nic_bits_per_s == per_accelerator

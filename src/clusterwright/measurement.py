@@ -16,15 +16,49 @@ if TYPE_CHECKING:
 REQUIRED = ("id", "gpu", "n_gpus", "layers", "hidden", "heads", "ffn", "seq_len", "step_time_s")
 """Columns that a table of training runs must have."""
 _NUMBERS = (
-    "layers", "hidden", "ffn", "gated_mlp", "heads", "kv_heads", "vocab", "seq_len", "moe_experts", "moe_topk",
-    "moe_ffn", "params_b", "gpus_per_node", "n_gpus", "tp", "cp", "pp", "vpp", "ep", "dp", "mbs", "gbs", "lora",
-    "step_time_s", "tokens_per_s_per_gpu", "peak_mem_gb",
-)  # fmt: skip
+    "layers",
+    "hidden",
+    "ffn",
+    "gated_mlp",
+    "heads",
+    "kv_heads",
+    "vocab",
+    "seq_len",
+    "moe_experts",
+    "moe_topk",
+    "moe_ffn",
+    "params_b",
+    "gpus_per_node",
+    "n_gpus",
+    "tp",
+    "cp",
+    "pp",
+    "vpp",
+    "ep",
+    "dp",
+    "mbs",
+    "gbs",
+    "lora",
+    "step_time_s",
+    "tokens_per_s_per_gpu",
+    "peak_mem_gb",
+)
 _MAY_BE_ZERO = ("gated_mlp", "lora")
 _TEXTS = (
-    "id", "family", "split", "source_group", "framework", "source_date", "model", "gpu", "interconnect", "precision",
-    "sharding", "recompute", "mem_kind",
-)  # fmt: skip
+    "id",
+    "family",
+    "split",
+    "source_group",
+    "framework",
+    "source_date",
+    "model",
+    "gpu",
+    "interconnect",
+    "precision",
+    "sharding",
+    "recompute",
+    "mem_kind",
+)
 _LARGEST = 1e15
 
 

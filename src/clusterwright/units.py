@@ -34,8 +34,21 @@ DAY = 86400.0
 YEAR = 365.25 * DAY
 
 _PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12, "P": 1e15}
-_TIME = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "second": 1.0, "min": MINUTE, "minute": MINUTE, "h": HOUR, "hour": HOUR,
-         "d": DAY, "day": DAY, "week": 7 * DAY, "month": 30.4375 * DAY, "year": YEAR}  # fmt: skip
+_TIME = {
+    "ms": 1e-3,
+    "s": 1.0,
+    "sec": 1.0,
+    "second": 1.0,
+    "min": MINUTE,
+    "minute": MINUTE,
+    "h": HOUR,
+    "hour": HOUR,
+    "d": DAY,
+    "day": DAY,
+    "week": 7 * DAY,
+    "month": 30.4375 * DAY,
+    "year": YEAR,
+}
 _POWER = {"W": 1.0, "kW": 1e3, "MW": 1e6, "GW": 1e9}
 _RATE = {"MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
 _QUANTITY = re.compile(r"\s*([-+]?(?:[0-9][0-9_,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*")

@@ -13,7 +13,6 @@ import re
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from clusterwright.model import Attention, Block, Experts, FeedForward, Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from clusterwright.catalog import Catalogue
     from clusterwright.estimators.efficiency import Efficiency
@@ -57,11 +57,16 @@ class Scored:
     def document(self) -> dict[str, Any]:
         """As printed; memory in GiB, as the sources print it."""
         return {
-            "id": self.run.text("id"), "family": self.run.text("family"), "measured_step_s": self.run.number("step_time_s"),
-            "estimated_step_s": self.step_s, "step_low_s": self.low_s, "step_high_s": self.high_s,
-            "assumptions": list(self.assumptions), "measured_memory_gb": self.run.number("peak_mem_gb"),
+            "id": self.run.text("id"),
+            "family": self.run.text("family"),
+            "measured_step_s": self.run.number("step_time_s"),
+            "estimated_step_s": self.step_s,
+            "step_low_s": self.low_s,
+            "step_high_s": self.high_s,
+            "assumptions": list(self.assumptions),
+            "measured_memory_gb": self.run.number("peak_mem_gb"),
             "estimated_memory_gb": self.memory_gib,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,19 @@ class Scoreboard:
         for item in self.scored:
             measured = item.run.number("step_time_s" if quantity == "step" else "peak_mem_gb")
             if measured:
-                errors[item.run.text(by) or "-"].append((item.step_s if quantity == "step" else item.memory_gib) / measured - 1)
+                errors[item.run.text(by) or "-"].append(
+                    (item.step_s if quantity == "step" else item.memory_gib) / measured - 1
+                )
         return [
-            {by: name, "n": len(e), "median_abs_error": statistics.median(map(abs, e)), "p90_abs_error": float(np.quantile(np.abs(e), 0.9)),
-             "bias": statistics.median(e)}
+            {
+                by: name,
+                "n": len(e),
+                "median_abs_error": statistics.median(map(abs, e)),
+                "p90_abs_error": float(np.quantile(np.abs(e), 0.9)),
+                "bias": statistics.median(e),
+            }
             for name, e in sorted(errors.items(), key=lambda item: -len(item[1]))
-        ]  # fmt: skip
+        ]
 
     def source_weighted(self, quantity: str = "step") -> float | None:
         """Median over the sources of each source's median absolute error."""
@@ -98,14 +110,22 @@ class Scoreboard:
     def document(self) -> dict[str, Any]:
         """The scoreboard as JSON."""
         return {
-            "rows": self.rows, "scored": len(self.scored), "skipped": [{"id": i, "reason": r} for i, r in self.skipped],
-            "results": [s.document() for s in self.scored], "groups": self.groups(), "memory_groups": self.groups("memory"),
-            "source_weighted_median_abs_error": self.source_weighted(), "interval_coverage": self.coverage(),
-        }  # fmt: skip
+            "rows": self.rows,
+            "scored": len(self.scored),
+            "skipped": [{"id": i, "reason": r} for i, r in self.skipped],
+            "results": [s.document() for s in self.scored],
+            "groups": self.groups(),
+            "memory_groups": self.groups("memory"),
+            "source_weighted_median_abs_error": self.source_weighted(),
+            "interval_coverage": self.coverage(),
+        }
 
 
 def validate(
-    paths: Iterable[Path | str], catalogue: Catalogue, calibration: Calibration | None = None, efficiency: Efficiency | None = None
+    paths: Iterable[Path | str],
+    catalogue: Catalogue,
+    calibration: Calibration | None = None,
+    efficiency: Efficiency | None = None,
 ) -> Scoreboard:
     """Score every run of some CSV tables.
 
@@ -145,8 +165,22 @@ def _rows(path: Path | str) -> Iterator[dict[str, str | None]]:
 
 def _key(observed: TrainingRun) -> tuple[Any, ...]:
     columns = ("model", "gpu", "interconnect", "precision", "framework", "source_date")
-    numbers = ("layers", "hidden", "ffn", "gated_mlp", "heads", "kv_heads", "vocab", "seq_len", "moe_experts", "moe_topk", "moe_ffn",
-               "lora", "gpus_per_node", "params_b")  # fmt: skip
+    numbers = (
+        "layers",
+        "hidden",
+        "ffn",
+        "gated_mlp",
+        "heads",
+        "kv_heads",
+        "vocab",
+        "seq_len",
+        "moe_experts",
+        "moe_topk",
+        "moe_ffn",
+        "lora",
+        "gpus_per_node",
+        "params_b",
+    )
     return (*(observed.text(c) for c in columns), *(observed.number(n) for n in numbers))
 
 
@@ -182,7 +216,16 @@ def job_of(observed: TrainingRun, catalogue: Catalogue) -> Job | str:
         method = "qlora" if "int" in observed.text("precision") or "qlora" in observed.text("model").lower() else "lora"
     precision = observed.text("precision")
     precision = precision if precision in ("bf16", "fp16", "fp8", "mxfp8", "nvfp4") else "bf16"
-    return Job(model, accelerator, node_of(observed, accelerator), sequence, precision, observed.text("framework") or "any", observed.year, method)
+    return Job(
+        model,
+        accelerator,
+        node_of(observed, accelerator),
+        sequence,
+        precision,
+        observed.text("framework") or "any",
+        observed.year,
+        method,
+    )
 
 
 def model_of(observed: TrainingRun, catalogue: Catalogue) -> Model | str:
@@ -193,17 +236,26 @@ def model_of(observed: TrainingRun, catalogue: Catalogue) -> Model | str:
         return known
     missing = [c for c in ("layers", "hidden", "heads") if not observed.number(c)]
     if missing or not (observed.number("ffn") or observed.number("moe_ffn")):
-        return f"the model's shape is not given ({', '.join(missing or ['ffn'])} empty) and {observed.text('model')!r} is not in the catalogue"
+        empty, name = ", ".join(missing or ["ffn"]), observed.text("model")
+        return f"the model's shape is not given ({empty} empty) and {name!r} is not in the catalogue"
     hidden, heads = observed.whole("hidden"), observed.whole("heads")
     gated = bool(observed.whole("gated_mlp", 1))
-    size = known.blocks[-1].mixer.head_size if known and known.hidden == hidden and isinstance(known.blocks[-1].mixer, Attention) else hidden // heads
+    size = (
+        known.blocks[-1].mixer.head_size
+        if known and known.hidden == hidden and isinstance(known.blocks[-1].mixer, Attention)
+        else hidden // heads
+    )
     mixer = Attention(heads=heads, kv_heads=observed.whole("kv_heads", heads), head_size=max(size, 1))
     experts, width = observed.whole("moe_experts"), observed.whole("moe_ffn") or observed.whole("ffn")
     feed: FeedForward | Experts = FeedForward(ffn=observed.whole("ffn") or width, gated=gated)
     if experts > 1:
         feed = Experts(experts=experts, top_k=observed.whole("moe_topk", 1), ffn=width, gated=gated)
-    shape = Model(name=observed.text("model") or "run", hidden=hidden, vocab=observed.whole("vocab", 32000), blocks=(Block(count=layers, mixer=mixer, feed=feed),))
-    return shape
+    return Model(
+        name=observed.text("model") or "run",
+        hidden=hidden,
+        vocab=observed.whole("vocab", 32000),
+        blocks=(Block(count=layers, mixer=mixer, feed=feed),),
+    )
 
 
 def node_of(observed: TrainingRun, accelerator: Accelerator) -> Node:
@@ -220,10 +272,24 @@ def node_of(observed: TrainingRun, accelerator: Accelerator) -> Node:
         bits = int(match[1]) * 1e9 / per_node
     elif "slingshot" in lower:
         bits = 8 * 200e9 / per_node
-    words = {"efa": FabricKind.EFA, "roce": FabricKind.ROCE, "rdma": FabricKind.ROCE, "slingshot": FabricKind.SLINGSHOT, "tcp": FabricKind.TCP}
+    words = {
+        "efa": FabricKind.EFA,
+        "roce": FabricKind.ROCE,
+        "rdma": FabricKind.ROCE,
+        "slingshot": FabricKind.SLINGSHOT,
+        "tcp": FabricKind.TCP,
+    }
     kind = next((fabric for word, fabric in words.items() if word in lower), FabricKind.INFINIBAND)
-    return Node(name="observed", provider="-", accelerator=accelerator.name, accelerators=per_node, scale_up_domain=domain, nics=per_node,
-                nic_bits_per_s=bits, fabric=kind)  # fmt: skip
+    return Node(
+        name="observed",
+        provider="-",
+        accelerator=accelerator.name,
+        accelerators=per_node,
+        scale_up_domain=domain,
+        nics=per_node,
+        nic_bits_per_s=bits,
+        fabric=kind,
+    )
 
 
 def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], list[str]]:
@@ -242,12 +308,16 @@ def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], lis
     if len(kinds) > 1:
         assumed.append("recompute: the least that fits")
     sharding = observed.text("sharding")
-    code = SHARDINGS.index(sharding) if sharding in SHARDINGS else (SHARDINGS.index("distopt") if len(choices) > 1 else 0)
+    code = (
+        SHARDINGS.index(sharding) if sharding in SHARDINGS else (SHARDINGS.index("distopt") if len(choices) > 1 else 0)
+    )
     found = []
     for choice, kind in itertools.product(choices, kinds):
         dp = observed.whole("dp") or max(world // (choice["tp"] * choice["cp"] * choice["pp"]), 1)
         for mbs, gbs in _batches(observed, dp):
-            found.append({**choice, "dp": dp, "micro_batch": mbs, "global_batch": gbs, "sharding": code, "recompute": kind})
+            found.append(
+                {**choice, "dp": dp, "micro_batch": mbs, "global_batch": gbs, "sharding": code, "recompute": kind}
+            )
     if _splits_local_batch(observed):
         assumed.append("micro-batch: 1, the local batch is split over the pipeline")
     if not observed.number("mbs"):
@@ -257,7 +327,12 @@ def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], lis
 
 def _legal(job: Job, world: int) -> Iterator[dict[str, int]]:
     for tp, pp in itertools.product((1, 2, 4, 8), (1, 2, 4, 8, 16)):
-        if world % (tp * pp) == 0 and job.model.heads % tp == 0 and job.model.layers % pp == 0 and tp <= job.node.accelerators:
+        if (
+            world % (tp * pp) == 0
+            and job.model.heads % tp == 0
+            and job.model.layers % pp == 0
+            and tp <= job.node.accelerators
+        ):
             ep = 1
             while job.model.experts and ep * 2 <= min(8, world // pp) and job.model.experts % (ep * 2) == 0:
                 ep *= 2
@@ -265,7 +340,7 @@ def _legal(job: Job, world: int) -> Iterator[dict[str, int]]:
 
 
 def _splits_local_batch(observed: TrainingRun) -> bool:
-    """Whether the printed batch of a rank is its local batch, which the pipeline runs one sequence at a time (torchtitan)."""
+    """Whether the printed batch is the rank's local batch, which torchtitan's pipeline runs one sequence at a time."""
     return "torchtitan" in observed.text("framework").lower() and observed.whole("pp", 1) > 1
 
 
@@ -279,7 +354,9 @@ def _batches(observed: TrainingRun, dp: int) -> Iterator[tuple[int, int]]:
     yield from ((mbs, gbs) for mbs in (1, 2, 4, 8, 16, 32, 64) if each % mbs == 0)
 
 
-def _score(job: Job, same: list[TrainingRun], calibration: Calibration | None, efficiency: Efficiency | None) -> Iterator[Scored]:
+def _score(
+    job: Job, same: list[TrainingRun], calibration: Calibration | None, efficiency: Efficiency | None
+) -> Iterator[Scored]:
     options = [_options(job, observed) for observed in same]
     flat = [choice for choices, _ in options for choice in choices]
     lay = Layouts(**{name: np.array([choice[name] for choice in flat], dtype=np.int64) for name in COLUMNS})
@@ -291,11 +368,18 @@ def _score(job: Job, same: list[TrainingRun], calibration: Calibration | None, e
         memory = float(found.memory_bytes[best]) / GIB
         kind = observed.text("mem_kind")
         memory = memory if kind == "allocated" else memory * RESERVED + (CONTEXT_GIB if kind == "device" else 0.0)
-        yield Scored(observed, float(found.step_time_s[best]), float(found.low_s[best]), float(found.high_s[best]), memory, tuple(assumed))
+        yield Scored(
+            observed,
+            float(found.step_time_s[best]),
+            float(found.low_s[best]),
+            float(found.high_s[best]),
+            memory,
+            tuple(assumed),
+        )
 
 
 def _pick(job: Job, observed: TrainingRun, found: Estimates, lay: Layouts, part: slice) -> int:
-    """Which option is meant: the fastest that fits; with a given layout, the least recompute, the largest micro-batch."""
+    """Which option is meant: the fastest that fits; with a layout, the least recompute, the largest micro-batch."""
     fits = found.memory_bytes[part] <= USABLE_MEMORY * job.accelerator.memory_bytes
     if not fits.any():
         return int(np.argmin(found.memory_bytes[part]))

@@ -195,9 +195,14 @@ class Workload(Noun):
 
 
 _SECTIONS: dict[str, type[Noun]] = {
-    "model": ModelChoice, "training": Training, "serving": Serving, "constraints": Constraints,
-    "cluster": ExistingCluster, "prefer": Preference, "site": Site,
-}  # fmt: skip
+    "model": ModelChoice,
+    "training": Training,
+    "serving": Serving,
+    "constraints": Constraints,
+    "cluster": ExistingCluster,
+    "prefer": Preference,
+    "site": Site,
+}
 
 
 def load_workload(path: Path | str, *, overrides: tuple[str, ...] = ()) -> tuple[Workload, dict[str, Any]]:

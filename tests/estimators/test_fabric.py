@@ -12,9 +12,15 @@ from clusterwright.estimators import fabric
 from clusterwright.hardware import FabricParts
 
 PARTS = FabricParts(
-    switch_ports=64, bits_per_s=400e9, switch_usd=36_000, switch_w=1720, node_link_usd=1320, switch_link_usd=1240,
-    node_optics_w=9, sources=("a price list",),
-)  # fmt: skip
+    switch_ports=64,
+    bits_per_s=400e9,
+    switch_usd=36_000,
+    switch_w=1720,
+    node_link_usd=1320,
+    switch_link_usd=1240,
+    node_optics_w=9,
+    sources=("a price list",),
+)
 
 
 # Totals of the "H100 Freakonomics" sheet (2024-08): switches and cables with optics, by nodes.

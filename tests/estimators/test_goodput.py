@@ -52,9 +52,13 @@ def test_the_published_goodput_of_large_runs_is_met() -> None:
 def test_the_share_of_time_that_bloom_saved_comes_out() -> None:
     bloom = RUNS["BLOOM-176B, Jean Zay"]
     found = goodput.estimate_goodput(
-        bloom.accelerators, bloom.settings["checkpoint_bytes"], bloom.settings["write_bytes_per_s"], RATES,
-        mode="sync", interval_s=bloom.settings["interval_s"],
-    )  # fmt: skip
+        bloom.accelerators,
+        bloom.settings["checkpoint_bytes"],
+        bloom.settings["write_bytes_per_s"],
+        RATES,
+        mode="sync",
+        interval_s=bloom.settings["interval_s"],
+    )
     assert float(found.checkpoint_stall_s) == pytest.approx(40.0)
     assert float(found.stall_share) == pytest.approx(bloom.settings["save_share"], abs=0.0005)
 
@@ -64,9 +68,12 @@ def test_the_share_of_time_that_bloom_saved_comes_out() -> None:
 def test_a_simulation_of_the_same_system_agrees(mode: goodput.SaveMode, accelerators: int) -> None:
     found = goodput.estimate_goodput(accelerators, 2e12, 1e11, RATES, mode=mode)
     simulated = simulate_goodput(
-        float(found.checkpoint_interval_s), float(found.checkpoint_stall_s), RATES.detection_s + RATES.restart_s,
-        float(found.checkpoint_lag_s), float(found.mtbf_s),
-    )  # fmt: skip
+        float(found.checkpoint_interval_s),
+        float(found.checkpoint_stall_s),
+        RATES.detection_s + RATES.restart_s,
+        float(found.checkpoint_lag_s),
+        float(found.mtbf_s),
+    )
     assert abs(float(found.goodput) - simulated.mean) < 4 * simulated.standard_error
 
 

@@ -74,7 +74,11 @@ def test_the_interval_holds_the_estimate(job: Job) -> None:
 
 
 def test_many_layouts_at_once_give_what_each_gives_alone(job: Job) -> None:
-    layouts = [BASE, Layout(tp=8, pp=2, dp=4, global_batch=128), Layout(dp=64, sharding="fsdp", recompute="full", global_batch=128)]
+    layouts = [
+        BASE,
+        Layout(tp=8, pp=2, dp=4, global_batch=128),
+        Layout(dp=64, sharding="fsdp", recompute="full", global_batch=128),
+    ]
     together = run(job, Layouts.of(*layouts))
     alone = [float(one(job, layout).step_time_s[0]) for layout in layouts]
     assert np.allclose(together.step_time_s, alone)
@@ -84,20 +88,36 @@ def test_an_open_grid_broadcasts(job: Job) -> None:
     tp = np.array([1, 2, 4, 8]).reshape(-1, 1)
     pp = np.array([1, 2, 4]).reshape(1, -1)
     fixed = {name: np.array(1) for name in ("cp", "vpp", "ep", "micro_batch")}
-    grid = Layouts(tp=tp, pp=pp, dp=64 // (tp * pp), global_batch=np.array(128), sharding=np.array(6), recompute=np.array(0), **fixed)
+    grid = Layouts(
+        tp=tp,
+        pp=pp,
+        dp=64 // (tp * pp),
+        global_batch=np.array(128),
+        sharding=np.array(6),
+        recompute=np.array(0),
+        **fixed,
+    )
     found = run(job, grid)
     assert found.step_time_s.shape == (4, 3)
-    assert np.isclose(found.step_time_s[3, 1], float(one(job, Layout(tp=8, pp=2, dp=4, sharding="distopt", global_batch=128)).step_time_s[0]))
+    assert np.isclose(
+        found.step_time_s[3, 1],
+        float(one(job, Layout(tp=8, pp=2, dp=4, sharding="distopt", global_batch=128)).step_time_s[0]),
+    )
 
 
 def test_experts_spread_over_nodes_talk_longer(mixture: Model, job: Job) -> None:
-    inside = one(replace(job, model=mixture, sequence_length=4096), Layout(tp=1, pp=4, ep=8, dp=16, sharding="distopt", global_batch=128))
+    inside = one(
+        replace(job, model=mixture, sequence_length=4096),
+        Layout(tp=1, pp=4, ep=8, dp=16, sharding="distopt", global_batch=128),
+    )
     assert float(inside.parts["expert-parallel communication"][0]) > 0.0
     slow = one(
         replace(job, model=mixture, sequence_length=4096, node=job.node.model_copy(update={"scale_up_domain": 1})),
         Layout(tp=1, pp=4, ep=8, dp=16, sharding="distopt", global_batch=128),
     )
-    assert float(slow.parts["expert-parallel communication"][0]) > float(inside.parts["expert-parallel communication"][0])
+    assert float(slow.parts["expert-parallel communication"][0]) > float(
+        inside.parts["expert-parallel communication"][0]
+    )
 
 
 def test_adapters_need_far_less_memory(job: Job) -> None:

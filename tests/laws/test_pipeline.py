@@ -22,7 +22,9 @@ def test_interleaving_never_makes_the_bubble_longer(micro_batches: int, stages: 
 
 @given(SMALL, SMALL)
 def test_step_time_is_linear_in_micro_batches(micro_batches: int, stages: int) -> None:
-    first, second, third = (float(pipeline.one_forward_one_backward(micro_batches + i, stages, 1, 0.5)) for i in range(3))
+    first, second, third = (
+        float(pipeline.one_forward_one_backward(micro_batches + i, stages, 1, 0.5)) for i in range(3)
+    )
     assert np.isclose(third - second, second - first)
 
 
@@ -34,8 +36,16 @@ def test_no_more_micro_batches_are_in_flight_than_there_are(micro_batches: int, 
 @given(st.floats(1.0, 1e12), SMALL)
 def test_sharding_never_takes_more_memory(parameters: float, shards: int) -> None:
     def states(count: int) -> float:
-        return float(memory.state_bytes(
-            parameters, weight=2, gradient=4, optimizer=12, weight_shards=1, gradient_shards=count, optimizer_shards=count
-        ))  # fmt: skip
+        return float(
+            memory.state_bytes(
+                parameters,
+                weight=2,
+                gradient=4,
+                optimizer=12,
+                weight_shards=1,
+                gradient_shards=count,
+                optimizer_shards=count,
+            )
+        )
 
     assert states(shards) <= states(1)

@@ -39,8 +39,11 @@ class Source(Noun):
 class Shelf(Mapping[str, T]):
     """Nouns of one kind by name, each file read when it is first asked for."""
 
-    def __init__(self, kind: type[T], what: str, files: dict[str, Traversable | Path], sources: Mapping[str, Source]) -> None:
-        self.kind, self.what = kind, what
+    def __init__(
+        self, kind: type[T], what: str, files: dict[str, Traversable | Path], sources: Mapping[str, Source]
+    ) -> None:
+        self.kind: type[T] = kind
+        self.what = what
         self._files, self._sources = files, sources
         self._read: dict[str, T] = {}
 
@@ -66,7 +69,7 @@ class Shelf(Mapping[str, T]):
         return self[name]
 
     def _load(self, file: Traversable | Path) -> T:
-        found = _validated(self.kind, _document(file), str(file))
+        found: T = _validated(self.kind, _document(file), str(file))
         if not found.sources:
             msg = f"{file}: no sources; every figure needs one"
             raise InputError(msg)
@@ -109,10 +112,16 @@ class Catalogue:
         if offer.node is not None:
             return self.node(offer.node)
         return Node(
-            name=f"{offer.provider}:{offer.instance}", provider=offer.provider, accelerator=offer.accelerator,
-            accelerators=offer.accelerators, scale_up_domain=offer.accelerators, nics=0, nic_bits_per_s=0.0, fabric=FabricKind.UNKNOWN,
+            name=f"{offer.provider}:{offer.instance}",
+            provider=offer.provider,
+            accelerator=offer.accelerator,
+            accelerators=offer.accelerators,
+            scale_up_domain=offer.accelerators,
+            nics=0,
+            nic_bits_per_s=0.0,
+            fabric=FabricKind.UNKNOWN,
             sources=(offer.source,),
-        )  # fmt: skip
+        )
 
     @property
     def providers(self) -> list[str]:
@@ -130,7 +139,7 @@ def load(extra: Path | None = None) -> Catalogue:
     folders: list[Traversable | Path] = [resources.files("clusterwright.catalog")]
     if extra is not None:
         if not extra.is_dir():
-            msg = f"{extra}: no such folder; a catalogue folder holds accelerators/, nodes/, models/, offers.toml and sources.toml"
+            msg = f"{extra}: no such folder; it holds accelerators/, nodes/, models/, offers.toml, sources.toml"
             raise InputError(msg)
         folders.append(extra)
     return Catalogue(folders)
@@ -141,7 +150,11 @@ def _files(folders: list[Traversable | Path], kind: str) -> dict[str, Traversabl
     for folder in folders:
         room = folder / kind
         if room.is_dir():
-            found |= {f.name.removesuffix(".toml"): f for f in sorted(room.iterdir(), key=lambda f: f.name) if f.name.endswith(".toml")}
+            found |= {
+                f.name.removesuffix(".toml"): f
+                for f in sorted(room.iterdir(), key=lambda f: f.name)
+                if f.name.endswith(".toml")
+            }
     return found
 
 
@@ -164,7 +177,7 @@ def _validated(kind: type[Any], document: dict[str, Any], where: str) -> Any:  #
 
 
 def _sources(folders: list[Traversable | Path]) -> dict[str, Source]:
-    found = {}
+    found: dict[str, Source] = {}
     for folder in folders:
         file = folder / "sources.toml"
         if file.is_file():

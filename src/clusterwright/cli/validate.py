@@ -25,7 +25,10 @@ class Format(StrEnum):
 
 @app.command()
 def validate(
-    files: Annotated[list[Path] | None, typer.Argument(help="CSV tables of training runs; none: those that are shipped", show_default=False)] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(help="CSV tables of training runs; none: those that are shipped", show_default=False),
+    ] = None,
     calibration: Annotated[Path | None, typer.Option(help="factors fitted to your own runs")] = None,
     output: Annotated[Format, typer.Option("--format", help="text or json")] = Format.TEXT,
 ) -> int:
@@ -70,4 +73,10 @@ def _show(board: Scoreboard) -> None:
 
 
 def _cells(group: dict[str, Any], by: str) -> list[str]:
-    return [str(group[by]), str(group["n"]), f"{group['median_abs_error']:.1%}", f"{group['p90_abs_error']:.1%}", f"{group['bias']:+.1%}"]
+    return [
+        str(group[by]),
+        str(group["n"]),
+        f"{group['median_abs_error']:.1%}",
+        f"{group['p90_abs_error']:.1%}",
+        f"{group['bias']:+.1%}",
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from clusterwright.estimators.efficiency import Efficiency, Stack, Wire
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[Any]
 
 FULL_SHARDS = tuple(SHARDINGS.index(name) for name in ("zero3", "fsdp", "hsdp"))
 BF16 = 2.0
@@ -46,8 +46,14 @@ class Wires:
         up = max(accelerator.scale_up_bytes_per_s, 1e9)
         pair = max(accelerator.scale_up_peer_bytes_per_s, 1e9)
         reduce_up = curve.reduce_up if accelerator.switched else curve.up
-        return cls(up * curve.up, up * reduce_up, min(pair, up) * curve.up, nameplate * far.out / job.oversubscription,
-                   efficiency.fabric["scale-up"], far)  # fmt: skip
+        return cls(
+            up * curve.up,
+            up * reduce_up,
+            min(pair, up) * curve.up,
+            nameplate * far.out / job.oversubscription,
+            efficiency.fabric["scale-up"],
+            far,
+        )
 
     def group(self, ranks: Floats, stride: Floats, domain: int) -> tuple[Floats, Floats]:
         """Ranks of the group in one domain, and the scale-up bandwidth they see."""
@@ -64,18 +70,30 @@ class Wires:
     def gather(self, message: Floats, ranks: Floats, stride: Floats, domain: int) -> Floats:
         """Time of an all-gather or reduce-scatter [s]."""
         local, up = self.group(ranks, stride, domain)
-        return np.asarray(collectives.all_gather_ring(message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)))
+        return np.asarray(
+            collectives.all_gather_ring(
+                message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)
+            )
+        )
 
     def reduce(self, message: Floats, ranks: Floats, stride: Floats, domain: int) -> Floats:
         """Time of an all-reduce [s]."""
         local, up = self.group(ranks, stride, domain)
         fast = np.where(ranks > local, up, up * self.reduce_up / self.up)
-        return np.asarray(collectives.all_reduce_ring(message, ranks, local, up=fast, out=self.out, start=self.start(message, ranks, local)))
+        return np.asarray(
+            collectives.all_reduce_ring(
+                message, ranks, local, up=fast, out=self.out, start=self.start(message, ranks, local)
+            )
+        )
 
     def exchange(self, message: Floats, ranks: Floats, stride: Floats, domain: int) -> Floats:
         """Time of an all-to-all [s]."""
         local, up = self.group(ranks, stride, domain)
-        return np.asarray(collectives.all_to_all_pairwise(message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)))
+        return np.asarray(
+            collectives.all_to_all_pairwise(
+                message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)
+            )
+        )
 
     def dispatch(self, token: Floats, copies: int, ranks: Floats, domain: int) -> Floats:
         """Time of an all-to-all that sends a token once to each domain and spreads its copies there [s]."""
@@ -111,7 +129,13 @@ def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Devi
     stride = lay.tp * lay.cp * lay.dp
     crosses = stride * lay.pp > domain
     shared = width / np.where(stack.sequence_parallel, lay.tp, 1)
-    hop = np.asarray(collectives.send(shared, bandwidth=np.where(crosses, wires.out, wires.pair), latency=np.where(crosses, wires.far.latency, wires.near.latency)))
+    hop = np.asarray(
+        collectives.send(
+            shared,
+            bandwidth=np.where(crosses, wires.out, wires.pair),
+            latency=np.where(crosses, wires.far.latency, wires.near.latency),
+        )
+    )
     found["pp"] = np.where(lay.pp > 1, 2 * hop * lay.vpp, 0.0) * (1 - stack.hidden.pp)
     found |= _data(job, stack, wires, lay, device, domain)
     return {name: np.asarray(value * one, dtype=float) for name, value in found.items()}
@@ -175,9 +199,15 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, do
     sharded = lay.sharding != 0
     compute = (3 * device.products + 3.5 * device.attention + 3 * device.elementwise) * device.layers
     inner = np.where(lay.sharding == SHARDINGS.index("hsdp"), np.minimum(ranks, np.maximum(domain / stride, 1)), ranks)
-    gathers = wires.gather(BF16 * plain, inner, stride, domain) + wires.gather(BF16 * experts, expert_ranks, stride, domain)
-    scatter = wires.gather(stack.gradient * plain, inner, stride, domain) + wires.gather(stack.gradient * experts, expert_ranks, stride, domain)
-    reduce = wires.reduce(stack.gradient * plain, ranks, stride, domain) + wires.reduce(stack.gradient * experts, expert_ranks, stride, domain)
+    gathers = wires.gather(BF16 * plain, inner, stride, domain) + wires.gather(
+        BF16 * experts, expert_ranks, stride, domain
+    )
+    scatter = wires.gather(stack.gradient * plain, inner, stride, domain) + wires.gather(
+        stack.gradient * experts, expert_ranks, stride, domain
+    )
+    reduce = wires.reduce(stack.gradient * plain, ranks, stride, domain) + wires.reduce(
+        stack.gradient * experts, expert_ranks, stride, domain
+    )
     once = np.where(sharded, scatter + gathers, reduce)
     window = np.where(lay.pp > 1, 1.0 / np.maximum(lay.pp, 1), 1.0) * compute
     exposed_once = exposed(once, window, stack.hidden.dp)

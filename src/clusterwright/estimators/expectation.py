@@ -41,7 +41,15 @@ LAWS = {
 FITTED = {"launch floor", "fixed time of a step", "stragglers", "matrix products", "attention"}
 
 
-def terms(model: Model, accelerator: Accelerator, node: Node, layout: Layout, *, calibration: Calibration | None = None, **job: Any) -> Term:  # noqa: ANN401 - the fields of Job
+def terms(
+    model: Model,
+    accelerator: Accelerator,
+    node: Node,
+    layout: Layout,
+    *,
+    calibration: Calibration | None = None,
+    **job: Any,  # noqa: ANN401 - the fields of Job
+) -> Term:
     """The tree of terms of one layout: step time [s] and memory [B] with all their parts.
 
     Args:
@@ -63,19 +71,34 @@ def terms(model: Model, accelerator: Accelerator, node: Node, layout: Layout, *,
         return Term(name=name, value=float(np.asarray(value).reshape(-1)[0]), unit=unit, kind=kind, source=source)
 
     step = Term(
-        name="step time", value=float(found.step_time_s[0]), unit="s", kind=Kind.ESTIMATED,
+        name="step time",
+        value=float(found.step_time_s[0]),
+        unit="s",
+        kind=Kind.ESTIMATED,
         source=f"sum of its parts, as the stack {stack.name} runs them",
         parts=tuple(one(name, value, "s", LAWS[name]) for name, value in found.parts.items()),
-    )  # fmt: skip
+    )
     memory = Term(
-        name="memory", value=float(found.memory_bytes[0]), unit="B", kind=Kind.ESTIMATED,
+        name="memory",
+        value=float(found.memory_bytes[0]),
+        unit="B",
+        kind=Kind.ESTIMATED,
         source="peak of one accelerator of the fullest stage, as allocated",
-        parts=tuple(one(name, value, "B", "laws.memory and laws.pipeline.in_flight") for name, value in found.memory_parts.items()),
-    )  # fmt: skip
+        parts=tuple(
+            one(name, value, "B", "laws.memory and laws.pipeline.in_flight")
+            for name, value in found.memory_parts.items()
+        ),
+    )
     return Term(name="estimate", value=step.value, unit="s", source="step time and memory", parts=(step, memory))
 
 
-def collectives(model: Model, accelerator: Accelerator, node: Node, layout: Layout, **job: Any) -> tuple[Collective, ...]:  # noqa: ANN401 - the fields of Job
+def collectives(
+    model: Model,
+    accelerator: Accelerator,
+    node: Node,
+    layout: Layout,
+    **job: Any,  # noqa: ANN401 - the fields of Job
+) -> tuple[Collective, ...]:
     """The collectives that one rank makes in a step, with time and bus bandwidth as this plan expects them."""
     task = Job(model, accelerator, node, **job)
     efficiency = shipped()
@@ -92,10 +115,18 @@ def collectives(model: Model, accelerator: Accelerator, node: Node, layout: Layo
         law = {"all_reduce": wires.reduce, "all_to_all": wires.exchange}.get(operation, wires.gather)
         time = float(law(np.array([message]), p, s, domain)[0])
         factor = 2 * (ranks - 1) / ranks if operation == "all_reduce" else (ranks - 1) / ranks
-        found.append(Collective(
-            axis=axis, operation=operation, ranks=int(ranks), message_bytes=message, per_step=calls,
-            crosses_nodes=ranks * stride > node.accelerators, expected_s=time, expected_bus_bytes_per_s=factor * message / time,
-        ))  # fmt: skip
+        found.append(
+            Collective(
+                axis=axis,
+                operation=operation,
+                ranks=int(ranks),
+                message_bytes=message,
+                per_step=calls,
+                crosses_nodes=ranks * stride > node.accelerators,
+                expected_s=time,
+                expected_bus_bytes_per_s=factor * message / time,
+            )
+        )
 
     if stack.sequence_parallel:
         add("tp", "all_gather", layout.tp, 1, width, 5 * stage * micro_batches)

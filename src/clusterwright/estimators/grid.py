@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clusterwright.layout import Layout
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from clusterwright.layout import Layout
 
 SHARDINGS = ("none", "zero1", "zero2", "zero3", "fsdp", "hsdp", "distopt")
 RECOMPUTES = ("none", "selective", "full")
@@ -64,7 +64,7 @@ def distinct(*axes: NDArray[np.integer]) -> tuple[list[NDArray[np.int64]], NDArr
     code = np.zeros(axes[0].shape, dtype=np.int64)
     tables = []
     for axis in axes:
-        table = np.flatnonzero(np.bincount(axis)) if axis.size and int(axis.max()) < 10**7 else np.unique(axis)  # noqa: PLR2004 - memory of the count
+        table = np.flatnonzero(np.bincount(axis)) if axis.size and int(axis.max()) < 10**7 else np.unique(axis)
         index = np.searchsorted(table, axis) if len(table) > 1 else 0
         code = code * len(table) + index
         tables.append(table)

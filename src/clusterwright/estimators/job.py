@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clusterwright.hardware import Accelerator, Node
     from clusterwright.model import Model
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clusterwright.estimators.efficiency import Curve, LawFactors, Stack
     from clusterwright.hardware import Accelerator
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[Any]
 
 ATTENTION_BACKWARD = 2.5
 """Products of a flash kernel's backward pass over those of its forward pass (five to two)."""
@@ -97,11 +97,20 @@ class LayerTime:
 
 def product(machine: Machine, m: Any, n: Any, k: Any, *, wide: bool = False) -> Floats:  # noqa: ANN401 - arrays or numbers
     """Time of a weight product forward; ``wide`` keeps it in bf16 [s]."""
-    peak, share, size = (machine.wide_peak, machine.curve.bf16 * machine.power_share, 2.0) if wide else machine.products()
+    peak, share, size = (
+        (machine.wide_peak, machine.curve.bf16 * machine.power_share, 2.0) if wide else machine.products()
+    )
     time = roofline.matrix_product_time(
-        m, n, k, peak=peak, share=share, half_depth=machine.curve.half_depth,
-        multiprocessors=machine.accelerator.multiprocessors, bandwidth=machine.bandwidth, element_bytes=size,
-    )  # fmt: skip
+        m,
+        n,
+        k,
+        peak=peak,
+        share=share,
+        half_depth=machine.curve.half_depth,
+        multiprocessors=machine.accelerator.multiprocessors,
+        bandwidth=machine.bandwidth,
+        element_bytes=size,
+    )
     cast = 0.0 if size == 2.0 else 3.0 * np.asarray(m, dtype=float) * k / machine.bandwidth  # noqa: PLR2004 - bytes of bf16
     return np.asarray(time + cast, dtype=float)
 
@@ -132,11 +141,17 @@ def widths(mixer: Attention | LatentAttention | StateSpace, tp: Floats) -> tuple
     return out + 2 * np.maximum(mixer.kv_heads / tp, 1) * mixer.head_size, out
 
 
-def core_time(machine: Machine, mixer: Attention | LatentAttention | StateSpace, tokens: Floats, tp: Floats, sequence: int) -> Floats:
+def core_time(
+    machine: Machine, mixer: Attention | LatentAttention | StateSpace, tokens: Floats, tp: Floats, sequence: int
+) -> Floats:
     """Forward time of the attention (or state-space) core [s]."""
     if isinstance(mixer, StateSpace):
-        operations = work.attention_flop(tokens, STATE_CHUNK / 2.0 + mixer.state, mixer.heads / tp, mixer.head_size, mixer.head_size)
-        return np.asarray(roofline.attention_time(operations, peak=machine.wide_peak, share=machine.attention[0]), dtype=float)
+        operations = work.attention_flop(
+            tokens, STATE_CHUNK / 2.0 + mixer.state, mixer.heads / tp, mixer.head_size, mixer.head_size
+        )
+        return np.asarray(
+            roofline.attention_time(operations, peak=machine.wide_peak, share=machine.attention[0]), dtype=float
+        )
     value = mixer.value_size if isinstance(mixer, LatentAttention) else mixer.head_size
     keys = work.attended_tokens(sequence, mixer.window, causal=machine.stack.flash)
     operations = work.attention_flop(tokens, keys, mixer.heads / tp, mixer.head_size, value)
@@ -146,10 +161,14 @@ def core_time(machine: Machine, mixer: Attention | LatentAttention | StateSpace,
         return np.asarray(roofline.attention_time(operations, peak=machine.wide_peak, share=share), dtype=float)
     scores = 2.0 * tokens * sequence * mixer.heads / tp
     products = roofline.attention_time(operations, peak=machine.wide_peak, share=0.5 * machine.curve.bf16)
-    return np.asarray(products + roofline.memory_bound_time(machine.law.softmax_passes * scores, machine.bandwidth), dtype=float)
+    return np.asarray(
+        products + roofline.memory_bound_time(machine.law.softmax_passes * scores, machine.bandwidth), dtype=float
+    )
 
 
-def feed_products(machine: Machine, feed: FeedForward | Experts, hidden: int, tokens: Floats, tp: Floats, ep: Floats) -> tuple[Floats, Floats]:
+def feed_products(
+    machine: Machine, feed: FeedForward | Experts, hidden: int, tokens: Floats, tp: Floats, ep: Floats
+) -> tuple[Floats, Floats]:
     """Forward time of the feed-forward products [s], and the values they keep a token on one rank."""
     up = 2 if feed.gated else 1
     if isinstance(feed, FeedForward):
@@ -168,7 +187,9 @@ def feed_products(machine: Machine, feed: FeedForward | Experts, hidden: int, to
     return routed + product(machine, tokens, feed.experts, hidden, wide=True), kept
 
 
-def layer(machine: Machine, block: Block, hidden: int, sequence: int, axes: tuple[Floats, Floats, Floats, Floats]) -> LayerTime:
+def layer(
+    machine: Machine, block: Block, hidden: int, sequence: int, axes: tuple[Floats, Floats, Floats, Floats]
+) -> LayerTime:
     """Time and memory of one layer of ``block``; axes are (tp, cp, ep, batch), each of shape (k,)."""
     tp, cp, ep, batch = axes
     tokens = batch * sequence / cp
@@ -184,6 +205,11 @@ def layer(machine: Machine, block: Block, hidden: int, sequence: int, axes: tupl
     if block.feed is not None:
         time, values = feed_products(machine, block.feed, hidden, tokens, tp, ep)
         products = products + time
-    moved = machine.law.elementwise * tokens * work.elementwise_bytes(shared, values, projected, norms=block.norms, fused=machine.stack.fused)
+    moved = (
+        machine.law.elementwise
+        * tokens
+        * work.elementwise_bytes(shared, values, projected, norms=block.norms, fused=machine.stack.fused)
+    )
     kept = tokens * memory.activation_bytes_per_token(shared, projected, attended, values)
-    return LayerTime(products, attention, roofline.memory_bound_time(moved, machine.bandwidth), kept + core, core)
+    elementwise = np.asarray(roofline.memory_bound_time(moved, machine.bandwidth), dtype=float)
+    return LayerTime(products, attention, elementwise, kept + core, core)

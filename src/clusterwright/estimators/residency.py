@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from clusterwright.estimators.efficiency import Stack
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[Any]
 
 ZERO1 = tuple(SHARDINGS.index(name) for name in ("zero1", "zero2", "distopt"))
 ZERO2 = (SHARDINGS.index("zero2"),)
@@ -34,16 +34,24 @@ def hold(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) -> dict[
     within = np.minimum(ranks, np.maximum(domain_of(job) / lay.tp, 1.0))
     found: dict[str, Floats] = {}
     if job.method == "full":
-        found["weights, gradients and optimizer"] = _states(stack, lay, dense + ends, np.where(hybrid, within, ranks), full)
-        found["weights, gradients and optimizer"] += _states(stack, lay, experts, np.where(hybrid, within, expert_ranks), full)
+        found["weights, gradients and optimizer"] = _states(
+            stack, lay, dense + ends, np.where(hybrid, within, ranks), full
+        )
+        found["weights, gradients and optimizer"] += _states(
+            stack, lay, experts, np.where(hybrid, within, expert_ranks), full
+        )
     else:
         size = 0.55 if job.method == "qlora" else 2.0
-        found["weights, gradients and optimizer"] = size * (dense + ends + experts) / np.where(full, ranks, 1.0) + _adapters(job, lay, stack)
+        found["weights, gradients and optimizer"] = size * (dense + ends + experts) / np.where(
+            full, ranks, 1.0
+        ) + _adapters(job, lay, stack)
     one_layer = (dense + experts) / np.maximum(np.ceil(job.model.layers / lay.pp), 1)
     a_few = 2.0 * (2 * one_layer + ends) + stack.gradient * one_layer
     found["gathered layers"] = np.where(full, np.where(lay.pp > 1, 4.0 * (dense + ends + experts), a_few), 0.0)
     found["activations"] = _activations(job, stack, lay, kept)
-    found["logits and loss"] = np.where(lay.pp > 1, np.maximum(kept["logits"] - found["activations"] * (1 - 1 / lay.pp), 0.0), kept["logits"])
+    found["logits and loss"] = np.where(
+        lay.pp > 1, np.maximum(kept["logits"] - found["activations"] * (1 - 1 / lay.pp), 0.0), kept["logits"]
+    )
     found["buffers"] = BUFFERS + 0.0 * ranks
     return {name: np.asarray(value, dtype=float) for name, value in found.items()}
 
@@ -51,11 +59,18 @@ def hold(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) -> dict[
 def _states(stack: Stack, lay: Layouts, parameters: Floats, shards: Floats, full: Floats) -> Floats:
     weight = np.where(full, 0.0, 2.0)
     optimizer = np.where(full, stack.optimizer + 0.0, stack.optimizer)
-    return np.asarray(memory.state_bytes(
-        parameters, weight=weight, gradient=stack.gradient, optimizer=optimizer, weight_shards=1.0,
-        gradient_shards=np.where(full | np.isin(lay.sharding, ZERO2), shards, 1.0),
-        optimizer_shards=np.where(full | np.isin(lay.sharding, ZERO1), shards, 1.0),
-    ), dtype=float)  # fmt: skip
+    return np.asarray(
+        memory.state_bytes(
+            parameters,
+            weight=weight,
+            gradient=stack.gradient,
+            optimizer=optimizer,
+            weight_shards=1.0,
+            gradient_shards=np.where(full | np.isin(lay.sharding, ZERO2), shards, 1.0),
+            optimizer_shards=np.where(full | np.isin(lay.sharding, ZERO1), shards, 1.0),
+        ),
+        dtype=float,
+    )
 
 
 def _adapters(job: Job, lay: Layouts, stack: Stack) -> Floats:

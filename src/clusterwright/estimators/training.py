@@ -16,7 +16,7 @@ from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts, distinct
 from clusterwright.estimators.job import Device, Job
 from clusterwright.estimators.residency import hold
-from clusterwright.laws import pipeline, roofline
+from clusterwright.laws import pipeline, roofline, work
 from clusterwright.model import Experts
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from clusterwright.measurement import Calibration
     from clusterwright.model import Model
 
-    Floats = NDArray[np.float64]
+    Floats = NDArray[Any]
 
 __all__ = ["RECOMPUTES", "SHARDINGS", "USABLE_MEMORY", "Estimates", "Job", "Layouts", "estimate", "run"]
 
@@ -56,7 +56,13 @@ class Estimates:
 
 
 def estimate(
-    model: Model, accelerator: Accelerator, node: Node, layouts: Layouts, *, calibration: Calibration | None = None, **job: Any  # noqa: ANN401 - the fields of Job
+    model: Model,
+    accelerator: Accelerator,
+    node: Node,
+    layouts: Layouts,
+    *,
+    calibration: Calibration | None = None,
+    **job: Any,  # noqa: ANN401 - the fields of Job
 ) -> Estimates:
     """Step time, its 80% interval and peak memory of every layout.
 
@@ -74,12 +80,16 @@ def estimate(
     return run(Job(model, accelerator, node, **job), layouts, calibration)
 
 
-def run(job: Job, layouts: Layouts, calibration: Calibration | None = None, efficiency: Efficiency | None = None) -> Estimates:
+def run(
+    job: Job, layouts: Layouts, calibration: Calibration | None = None, efficiency: Efficiency | None = None
+) -> Estimates:
     """`estimate` for a `Job`; with other curves than those shipped when given."""
     flat, shape = layouts.flat()
     efficiency = efficiency or shipped()
     stack = efficiency.stack_of(job.framework, job.year)
-    machine = layers.Machine(job.accelerator, efficiency.curve(job.accelerator.architecture), stack, efficiency.law, job.precision)
+    machine = layers.Machine(
+        job.accelerator, efficiency.curve(job.accelerator.architecture), stack, efficiency.law, job.precision
+    )
     device, kept = _device(job, machine, flat)
     wires = Wires.of(job, efficiency)
     talk = communicate(job, stack, wires, flat, device)
@@ -91,9 +101,15 @@ def run(job: Job, layouts: Layouts, calibration: Calibration | None = None, effi
     memory_parts = hold(job, stack, flat, kept)
     exposed = np.asarray(sum(v for k, v in parts.items() if k.endswith("communication")), dtype=float)
     found = Estimates(
-        step, step * np.exp(-INTERVAL_80 * spread), step * np.exp(INTERVAL_80 * spread),
-        np.asarray(sum(memory_parts.values()), dtype=float), _mfu(job, flat, step, machine.wide_peak), exposed, parts, memory_parts,
-    )  # fmt: skip
+        step,
+        step * np.exp(-INTERVAL_80 * spread),
+        step * np.exp(INTERVAL_80 * spread),
+        np.asarray(sum(memory_parts.values()), dtype=float),
+        _mfu(job, flat, step, machine.wide_peak),
+        exposed,
+        parts,
+        memory_parts,
+    )
     return _shaped(found, shape)
 
 
@@ -134,38 +150,71 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> tuple[Device, di
     layer_time = 3 * products + (1 + machine.attention_backward) * attention + 3 * elementwise
     exposed_head = np.maximum(head[where] - np.maximum(stage - np.maximum(last, 0), 0) * layer_time, 0.0)
     device = Device(products, attention, elementwise, exposed_head, forward, stage, attention)
-    return device, {"kept": kept, "core": core, "largest": largest[where], "logits": 10.0 * (tokens * job.model.vocab / axes[0])[where]}
+    return device, {
+        "kept": kept,
+        "core": core,
+        "largest": largest[where],
+        "logits": 10.0 * (tokens * job.model.vocab / axes[0])[where],
+    }
 
 
-def _step(job: Job, machine: layers.Machine, lay: Layouts, device: Device, talk: dict[str, Floats], calibration: Calibration | None) -> dict[str, Floats]:
+def _step(
+    job: Job,
+    machine: layers.Machine,
+    lay: Layouts,
+    device: Device,
+    talk: dict[str, Floats],
+    calibration: Calibration | None,
+) -> dict[str, Floats]:
     stack, lora = machine.stack, job.method != "full"
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1).astype(float)
     products = (2.0 if lora else 3.0) * device.products * device.layers * stack.factor
     attention = (1 + machine.attention_backward) * device.attention * device.layers * stack.factor
     elementwise = 3.0 * device.elementwise * device.layers * stack.factor
-    again = np.where(lay.recompute == RECOMPUTES.index("full"), device.forward, np.where(lay.recompute == RECOMPUTES.index("selective"), device.attention, 0.0))
+    again = np.where(
+        lay.recompute == RECOMPUTES.index("full"),
+        device.forward,
+        np.where(lay.recompute == RECOMPUTES.index("selective"), device.attention, 0.0),
+    )
     again = again * device.layers * stack.factor
     busy = products + attention + elementwise + again
     mixtures = sum(b.count for b in job.model.blocks if isinstance(b.feed, Experts)) / job.model.layers
-    host = (stack.host + stack.host_experts * mixtures) * device.layers * np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
+    host = (
+        (stack.host + stack.host_experts * mixtures)
+        * device.layers
+        * np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
+    )
     floor = np.maximum(busy + talk["tp"] + talk["ep"], host) - busy - talk["tp"] - talk["ep"]
     if calibration is not None:
         scale = calibration.compute.value
-        products, attention, elementwise, again = products * scale, attention * scale, elementwise * scale, again * scale
+        products, attention, elementwise, again = (
+            products * scale,
+            attention * scale,
+            elementwise * scale,
+            again * scale,
+        )
     chatter = 1.0 if calibration is None else calibration.communication.value
     slot = {
-        "matrix products": products, "attention": attention, "memory-bound kernels": elementwise, "recompute": again,
-        "output head and loss": device.head, "launch floor": floor, "tensor-parallel communication": talk["tp"] * chatter,
-        "context-parallel communication": talk["cp"] * chatter, "expert-parallel communication": talk["ep"] * chatter,
+        "matrix products": products,
+        "attention": attention,
+        "memory-bound kernels": elementwise,
+        "recompute": again,
+        "output head and loss": device.head,
+        "launch floor": floor,
+        "tensor-parallel communication": talk["tp"] * chatter,
+        "context-parallel communication": talk["cp"] * chatter,
+        "expert-parallel communication": talk["ep"] * chatter,
         "pipeline communication": talk["pp"] * chatter,
-    }  # fmt: skip
+    }
     one = np.asarray(sum(slot.values()), dtype=float)
     run_time = pipeline.one_forward_one_backward(micro_batches, lay.pp, lay.vpp, one)
     parts = {name: value * micro_batches for name, value in slot.items()}
     parts["pipeline bubble"] = run_time - one * micro_batches
     parts["data-parallel communication"] = talk["dp"] * chatter
     parts["optimizer step"] = OPTIMIZER_BYTES * talk["owned"] / machine.bandwidth * (0.01 if lora else 1.0)
-    parts["fixed time of a step"] = stack.step * (1.0 if calibration is None else calibration.overhead.value) + 0.0 * one
+    parts["fixed time of a step"] = (
+        stack.step * (1.0 if calibration is None else calibration.overhead.value) + 0.0 * one
+    )
     so_far = np.asarray(sum(parts.values()), dtype=float)
     parts["stragglers"] = so_far * machine.law.straggle * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
     return {name: np.asarray(value, dtype=float) for name, value in parts.items()}
@@ -176,15 +225,17 @@ def model_flop_per_token(model: Model, sequence_length: int) -> float:
 
     Embedding look-ups do no work; the output head does, tied or not.
     """
-    parameters = model.active_parameters - model.embedding_parameters + (model.vocab * model.hidden if model.tied else 0)
+    parameters = (
+        model.active_parameters - model.embedding_parameters + (model.vocab * model.hidden if model.tied else 0)
+    )
     total = 6.0 * parameters
     for block in model.blocks:
         mixer = block.mixer
         if mixer is None or mixer.kind == "state-space":
             continue
-        keys = float(layers.work.attended_tokens(sequence_length, mixer.window))
+        keys = float(work.attended_tokens(sequence_length, mixer.window))
         value = getattr(mixer, "value_size", mixer.head_size)
-        total += 3.0 * block.count * float(layers.work.attention_flop(1, keys, mixer.heads, mixer.head_size, value))
+        total += 3.0 * block.count * float(work.attention_flop(1, keys, mixer.heads, mixer.head_size, value))
     return total
 
 

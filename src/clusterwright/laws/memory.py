@@ -10,10 +10,16 @@ if TYPE_CHECKING:
     from clusterwright.units import Array, Bytes, Count
 
 
-def state_bytes(  # noqa: PLR0913 - one figure a state
-    parameters: Count, *, weight: Array, gradient: Array, optimizer: Array,
-    weight_shards: Count, gradient_shards: Count, optimizer_shards: Count,
-) -> Bytes:  # fmt: skip
+def state_bytes(
+    parameters: Count,
+    *,
+    weight: Array,
+    gradient: Array,
+    optimizer: Array,
+    weight_shards: Count,
+    gradient_shards: Count,
+    optimizer_shards: Count,
+) -> Bytes:
     r"""Bytes of weights, gradients and optimizer states on one rank, each over its own number of shards.
 
     .. math:: N \left(\frac{w}{s_w} + \frac{g}{s_g} + \frac{o}{s_o}\right)
@@ -32,12 +38,19 @@ def state_bytes(  # noqa: PLR0913 - one figure a state
     Returns:
         Bytes. [B]
 
-    >>> float(state_bytes(7.5e9, weight=2, gradient=2, optimizer=12, weight_shards=1, gradient_shards=1,
-    ...                   optimizer_shards=64)) / 1e9
+    >>> float(
+    ...     state_bytes(
+    ...         7.5e9, weight=2, gradient=2, optimizer=12, weight_shards=1, gradient_shards=1, optimizer_shards=64
+    ...     )
+    ... ) / 1e9
     31.40625
     """
     n = np.asarray(parameters, dtype=float)
-    return n * (weight / np.asarray(weight_shards) + gradient / np.asarray(gradient_shards) + optimizer / np.asarray(optimizer_shards))
+    return n * (
+        weight / np.asarray(weight_shards)
+        + gradient / np.asarray(gradient_shards)
+        + optimizer / np.asarray(optimizer_shards)
+    )
 
 
 def activation_bytes_per_token(hidden: Array, projected: Array, attended: Array, wide: Array) -> Bytes:

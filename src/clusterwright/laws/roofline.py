@@ -19,7 +19,10 @@ TILE_COLUMNS = 256
 def tile_quantisation(m: Count, n: Count, multiprocessors: Count) -> Share:
     r"""Share of the multiprocessors' time that tiles of the result fill.
 
-    .. math:: q = \frac{m n}{128 \cdot 256 \; \lceil t / S \rceil \, S}, \quad t = \lceil m/128 \rceil \lceil n/256 \rceil
+    .. math::
+
+        q = \frac{m n}{128 \cdot 256 \; \lceil t / S \rceil \, S}, \quad
+        t = \lceil m/128 \rceil \lceil n/256 \rceil
 
     Half of the last wave's idle time is won back by smaller tiles and split depth (NVIDIA, "Matrix
     Multiplication Background User's Guide", sections on tile and wave quantisation).
@@ -55,7 +58,10 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
 ) -> Seconds:
     r"""Time of one matrix product: the slower of compute and memory.
 
-    .. math:: t = \max\left(\frac{2 m n k}{p \, \eta \, q(m, n) \, k / (k + k_{1/2})}, \frac{e (m k + k n) + 2 m n}{b}\right)
+    .. math::
+
+        t = \max\left(\frac{2 m n k}{p \, \eta \, q(m, n) \, k / (k + k_{1/2})},
+        \frac{e (m k + k n) + 2 m n}{b}\right)
 
     Args:
         m: Rows of the result. [1]
@@ -71,14 +77,25 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
     Returns:
         Time without launch. [s]
 
-    >>> t = matrix_product_time(8192, 8192, 8192, peak=989e12, share=0.78, half_depth=500, multiprocessors=132,
-    ...                         bandwidth=3.35e12, element_bytes=2)
+    >>> t = matrix_product_time(
+    ...     8192,
+    ...     8192,
+    ...     8192,
+    ...     peak=989e12,
+    ...     share=0.78,
+    ...     half_depth=500,
+    ...     multiprocessors=132,
+    ...     bandwidth=3.35e12,
+    ...     element_bytes=2,
+    ... )
     >>> 1.0e-3 < float(t) < 2.0e-3
     True
     """
     ramp = np.asarray(k, dtype=float) / (np.asarray(k) + half_depth)
     compute = 2.0 * m * n * k / (peak * share * ramp * tile_quantisation(m, n, multiprocessors))
-    memory = (element_bytes * (np.asarray(m, dtype=float) * k + np.asarray(k, dtype=float) * n) + 2.0 * m * n) / bandwidth
+    memory = (
+        element_bytes * (np.asarray(m, dtype=float) * k + np.asarray(k, dtype=float) * n) + 2.0 * m * n
+    ) / bandwidth
     return np.maximum(compute, memory)
 
 
