@@ -42,10 +42,11 @@ class Quote:
     """Nodes that are paid whatever is used of them; none: those of the job and its spares."""
 
     @classmethod
-    def of(cls, offer: Offer) -> Quote:
-        """The quote of an offer."""
+    def of(cls, offer: Offer, accelerators: int) -> Quote:
+        """The quote of an offer for a node of that many accelerators (an instance may be a part of one)."""
         return cls(
-            provider=offer.provider, term=offer.term, instance=offer.instance, usd_per_node_hour=offer.price.usd,
+            provider=offer.provider, term=offer.term, instance=offer.instance,
+            usd_per_node_hour=offer.per_accelerator.per_node(accelerators).usd,
             usd_per_accelerator_hour=offer.per_accelerator.usd, commitment_s=offer.commitment_s, region=offer.region,
             seen=offer.seen, source=offer.source, largest_order=offer.largest_order,
         )  # fmt: skip

@@ -1,0 +1,220 @@
+"""The one door: a workload and what can be had give a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clusterwright.errors import InputError
+from clusterwright.estimators import expectation
+from clusterwright.estimators.cost import explain_rent, usual_power_ratio
+from clusterwright.estimators.goodput import estimate_goodput, explain_goodput
+from clusterwright.plan import Plan
+from clusterwright.search import words
+from clusterwright.search.candidate import Setting
+from clusterwright.search.choice import choose
+from clusterwright.search.misses import misses
+from clusterwright.search.offers import market, own_cluster
+from clusterwright.search.propose import MAX_ACCELERATORS
+from clusterwright.search.table import evaluate
+from clusterwright.term import Term
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import date
+
+    from clusterwright.catalog import Catalogue
+    from clusterwright.estimators.cost import Quote
+    from clusterwright.hardware import FabricParts, FailureRates
+    from clusterwright.measurement import Calibration
+    from clusterwright.model import Model
+    from clusterwright.plan import Candidate
+    from clusterwright.search.offers import Kind, Market
+    from clusterwright.search.table import Row, Table
+    from clusterwright.workload import Training, Workload
+
+LONGEST_SEQUENCE = 2**27
+MOST_TOKENS = 1e18
+FRONT = 20
+"""Points of the front that a plan keeps."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Everything a search takes from the catalogue."""
+
+    catalogue: Catalogue
+    parts: FabricParts
+    rates: FailureRates
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked, besides the workload's own text."""
+
+    workload: Workload
+    model: Model
+    document: Mapping[str, Any]
+    today: date
+    pins: Mapping[str, int | str] = field(default_factory=dict)
+    top: int = FRONT
+    calibration: Calibration | None = None
+
+
+def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = None) -> Plan:
+    """Search every cluster and layout, and choose one.
+
+    Args:
+        wish: The workload and its model.
+        known: The catalogue.
+        progress: Told the share that is done.
+
+    Returns:
+        A plan; its ``chosen`` is none where nothing satisfies the constraints, and ``rejected`` says why.
+
+    Raises:
+        InputError: something asked is unknown or cannot be.
+    """
+    training = trainable(wish.workload)
+    offered = offered_by(wish.workload, known.catalogue)
+    setting = setting_of(wish, training, known)
+    limit = largest(wish.workload)
+    table = evaluate(setting, offered.kinds, limit, wish.pins, progress)
+    if not table.counts["legal"] and wish.pins:
+        why = max(table.refused, key=lambda k: table.refused[k], default="nothing was tried")
+        pins = ", ".join(f"{k}={v}" for k, v in wish.pins.items())
+        raise InputError(f"--pin {pins}: no layout is legal: {why}")
+    constraints = wish.workload.constraints
+    front, chosen = choose(table, constraints, wish.workload.prefer.objective)
+    plan = Plan(
+        workload=dict(wish.document),
+        site=wish.workload.site.model_dump(mode="json", exclude_unset=True),
+        model=wish.model,
+        chosen=None,
+        front=tuple(table.candidate(i) for i in front[: wish.top]),
+        rejected=misses(table, wish.workload, chosen, offered, _relaxed(wish, setting, offered)),
+        exclusions={**table.refused, "out of memory": table.counts["out of memory"],
+                    **{f"offers: {k} not asked for": v for k, v in offered.left_out.items()}},
+        assumptions=words.assumptions(setting, wish.workload),
+        sources=(),
+        catalogue_date=known.catalogue.date,
+    )  # fmt: skip
+    if chosen is None:
+        return plan
+    return _with_choice(plan, table, chosen, wish)
+
+
+def trainable(workload: Workload) -> Training:
+    """The training section, where the tool can plan it.
+
+    Raises:
+        InputError: serving, or a figure beyond all sense; names the key.
+    """
+    training = workload.training
+    if training is None:
+        raise InputError("[serving] is not planned yet; write a [training] section")
+    if training.sequence_length > LONGEST_SEQUENCE:
+        raise InputError(
+            f"[training] sequence_length: {training.sequence_length:,} tokens are more than {LONGEST_SEQUENCE:,}"
+        )
+    if training.tokens > MOST_TOKENS:
+        raise InputError(f"[training] tokens: {training.tokens:g} are more than {MOST_TOKENS:g}")
+    return training
+
+
+def offered_by(workload: Workload, catalogue: Catalogue) -> Market:
+    """What may be used: the cluster that is there, or the catalogue's offers."""
+    if workload.cluster is not None:
+        return own_cluster(workload.cluster, catalogue)
+    return market(workload.constraints, catalogue)
+
+
+def largest(workload: Workload) -> int:
+    """Most accelerators that the search tries."""
+    return workload.constraints.max_accelerators or MAX_ACCELERATORS
+
+
+def setting_of(wish: Wish, training: Training, known: Known) -> Setting:
+    """What is the same for every candidate."""
+    cluster = wish.workload.cluster
+    nodes = known.catalogue.nodes.values()
+    return Setting(
+        model=wish.model, training=training, rates=known.rates, parts=known.parts,
+        power_ratio=usual_power_ratio((n, known.catalogue.accelerator(n.accelerator)) for n in nodes),
+        year=wish.today.year + (wish.today.month - 1) / 12, calibration=wish.calibration,
+        oversubscription=cluster.oversubscription if cluster else 1.0,
+        write_bytes_per_s=cluster.storage_write if cluster else None,
+    )  # fmt: skip
+
+
+def _relaxed(wish: Wish, setting: Setting, offered: Market) -> Callable[[], Table | None]:
+    """The same search without the limit of accelerators, when it is asked for."""
+
+    def run() -> Table | None:
+        if (wish.workload.constraints.max_accelerators or MAX_ACCELERATORS) >= MAX_ACCELERATORS:
+            return None
+        return evaluate(setting, offered.kinds, MAX_ACCELERATORS, wish.pins)
+
+    return run
+
+
+def _with_choice(plan: Plan, table: Table, index: int, wish: Wish) -> Plan:
+    row, chosen = table.rows[index], table.candidate(index)
+    return plan.model_copy(update={
+        "chosen": chosen,
+        "hardware_node": row.kind.node,
+        "hardware_accelerator": row.kind.accelerator,
+        "terms": tree(table.setting, row.kind, row.quote, chosen),
+        "collectives": expectation.collectives(
+            **_named(table.setting, row.kind), layout=chosen.layout, **_options(table.setting, row.kind)
+        ),
+        "reasons": words.reasons(table, index, plan, wish.workload),
+        "warnings": words.warnings(row, chosen, wish.today, wish.workload),
+        "sources": sources(table.setting, row),
+    })  # fmt: skip
+
+
+def _named(setting: Setting, kind: Kind) -> dict[str, Any]:
+    return {"model": setting.model, "accelerator": kind.accelerator, "node": kind.node}
+
+
+def _options(setting: Setting, kind: Kind) -> dict[str, Any]:
+    job = setting.job(kind)
+    return {k: v for k, v in vars(job).items() if k not in {"model", "accelerator", "node"}}
+
+
+def tree(setting: Setting, kind: Kind, quote: Quote, chosen: Candidate) -> Term:
+    """Every number of a candidate as a tree: time, money and memory with all that they are made of."""
+    found = expectation.terms(
+        **_named(setting, kind), layout=chosen.layout, calibration=setting.calibration, **_options(setting, kind)
+    )
+    step, memory = found.parts
+    goodput = explain_goodput(
+        estimate_goodput(
+            chosen.nodes * kind.node.accelerators, chosen.storage.checkpoint_bytes,
+            chosen.storage.write_bytes_per_s, setting.rates,
+        ),
+        setting.rates,
+    )  # fmt: skip
+    steps = Term(name="steps", value=float(setting.training.steps), unit="1", source="tokens over tokens of a batch")
+    time = Term(
+        name="train time", value=chosen.estimate.train_time_s, unit="s", source="steps x step time / goodput",
+        parts=(steps, step, goodput),
+    )  # fmt: skip
+    cost = explain_rent(chosen.nodes, chosen.spares, quote, chosen.estimate.train_time_s)
+    return Term(
+        name="plan", value=chosen.estimate.cost_usd, unit="USD", source="what the run costs", parts=(time, cost, memory)
+    )
+
+
+def sources(setting: Setting, row: Row) -> tuple[str, ...]:
+    """Where the figures behind a candidate come from, each once."""
+    found = [
+        row.quote.source, *row.kind.node.sources, *row.kind.accelerator.sources, *setting.model.sources,
+        *setting.rates.sources, *setting.parts.sources,
+    ]  # fmt: skip
+    return tuple(dict.fromkeys(s for s in found if s))
+
+

@@ -1,0 +1,185 @@
+"""Evaluate every legal layout on one kind of node, and keep the best for every number of nodes.
+
+For one kind of node and one number of nodes, rent, power and training time all grow with the step time (or do not
+depend on the layout at all). So the fastest layout that fits is the best for every offer and every constraint, and
+keeping only it loses no optimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clusterwright.estimators.cost import Quote, rent_cost
+from clusterwright.estimators.goodput import estimate_goodput
+from clusterwright.estimators.storage import checkpoint_bytes, write_bandwidth_for_stall
+from clusterwright.estimators.training import RECOMPUTES, SHARDINGS, USABLE_MEMORY, Job, Layouts, run
+from clusterwright.layout import Layout
+from clusterwright.laws.reliability import job_mtbf
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clusterwright.hardware import FailureRates
+    from clusterwright.measurement import Calibration
+    from clusterwright.model import Model
+    from clusterwright.search.propose import Space
+    from clusterwright.workload import Training
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+BLOCK = 16_384
+"""Layouts evaluated at once: the arrays of a block stay in the processor's cache, and memory far below 2 GB."""
+TIE = 1e-3
+"""Layouts within this share of the best time are equal: the simpler one is taken."""
+COLUMNS = ("step_time_s", "low_s", "high_s", "memory_bytes", "mfu", "exposed_communication_s")
+
+
+@dataclass(frozen=True)
+class Useful:
+    """What failures leave of the time, by number of nodes. Arrays of shape (largest number of nodes + 1,)."""
+
+    goodput: Floats
+    spares: Integers
+    interval_s: Floats
+    write_bytes_per_s: Floats
+    checkpoint_bytes: float
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best layout for every number of nodes. Arrays of shape (n,)."""
+
+    layouts: Layouts
+    nodes: Integers
+    columns: dict[str, Floats]
+    fits: int
+    too_large: int
+    """Legal layouts that do not fit in memory."""
+    least_memory_bytes: float
+    """Of all legal layouts; infinite when there are none."""
+    least: Layout | None
+    """The layout of the least memory."""
+
+    def layout(self, row: int, precision: str) -> Layout:
+        """One of the layouts as a noun."""
+        return layout_of(self.layouts, row, precision)
+
+
+def layout_of(layouts: Layouts, row: int, precision: str) -> Layout:
+    """One row of the arrays as a noun."""
+    names = {f.name: int(getattr(layouts, f.name)[row]) for f in fields(layouts)}
+    named = {"sharding": SHARDINGS[names.pop("sharding")], "recompute": RECOMPUTES[names.pop("recompute")]}
+    return Layout.model_validate({**names, **named, "precision": precision})
+
+
+def saved_bytes(model: Model, training: Training) -> float:
+    """Size of one checkpoint [B]: the whole training state, or that of the adapters."""
+    trained = float(model.parameters)
+    if training.method != "full":
+        # A pair of adapters of this rank on each of the seven projections of a layer, input and output.
+        trained = 14.0 * training.lora_rank * model.hidden * model.layers
+    return float(checkpoint_bytes(trained))
+
+
+def useful_time(
+    nodes: Integers, accelerators_a_node: int, size: float, rates: FailureRates, write_bytes_per_s: float | None
+) -> Useful:
+    """Goodput, spares and storage for some numbers of nodes, as tables indexed by the number of nodes.
+
+    Args:
+        nodes: Distinct numbers of nodes. [1], shape (n,)
+        accelerators_a_node: [1]
+        size: Of one checkpoint. [B]
+        rates: How often things fail.
+        write_bytes_per_s: Of the storage that is there; none: what synchronous saves at 1% of the time need. [B/s]
+    """
+    count = nodes * accelerators_a_node
+    write = (
+        write_bandwidth_for_stall(size, job_mtbf(count, rates.mtbf_s))
+        if write_bytes_per_s is None
+        else np.full(len(nodes), write_bytes_per_s)
+    )
+    found = estimate_goodput(count, size, write, rates)
+    length = int(nodes.max(initial=0)) + 1
+
+    def table(values: NDArray[np.generic], kind: type) -> NDArray[np.generic]:
+        whole = np.zeros(length, dtype=kind)
+        whole[nodes] = values
+        return whole
+
+    return Useful(
+        np.asarray(table(found.goodput, float), dtype=float), np.asarray(table(found.spares, int), dtype=np.int64),
+        np.asarray(table(found.checkpoint_interval_s, float), dtype=float), np.asarray(table(write, float), dtype=float),
+        size,
+    )  # fmt: skip
+
+
+def best_by_nodes(
+    job: Job, space: Space, useful: Useful, quote: Quote, steps: float, calibration: Calibration | None
+) -> Best:
+    """Evaluate all layouts in blocks; memory, step time, training time and cost of each exist as array elements.
+
+    Args:
+        job: Model, node and software.
+        space: The legal layouts.
+        useful: Goodput by number of nodes.
+        quote: The cheapest, for the cost of every candidate.
+        steps: Optimizer steps of the run. [1]
+        calibration: Factors fitted to the user's own runs.
+    """
+    length = len(useful.goodput)
+    quickest, kept, fits, least, where = np.full(length, np.inf), [], 0, np.inf, -1
+    limit = USABLE_MEMORY * job.accelerator.memory_bytes
+    for start in range(0, space.legal, BLOCK):
+        part = _slice(space.layouts, slice(start, start + BLOCK))
+        found = run(job, part, calibration)
+        nodes = part.tp * part.cp * part.pp * part.dp // job.node.accelerators
+        time = steps * found.step_time_s / useful.goodput[nodes]
+        cost = rent_cost(nodes + useful.spares[nodes], quote, time)
+        ok = (found.memory_bytes <= limit) & np.isfinite(cost)
+        lowest = int(np.argmin(found.memory_bytes))
+        if found.memory_bytes[lowest] < least:
+            least, where = float(found.memory_bytes[lowest]), start + lowest
+        fits += int(ok.sum())
+        np.minimum.at(quickest, nodes[ok], found.step_time_s[ok])
+        near = np.flatnonzero(ok & (found.step_time_s <= quickest[nodes] * (1 + TIE)))
+        kept.append((start + near, nodes[near], {name: getattr(found, name)[near] for name in COLUMNS}))
+    rows = np.concatenate([k[0] for k in kept]) if kept else np.zeros(0, dtype=np.int64)
+    nodes = np.concatenate([k[1] for k in kept]) if kept else np.zeros(0, dtype=np.int64)
+    columns = {n: np.concatenate([k[2][n] for k in kept]) if kept else np.zeros(0) for n in COLUMNS}
+    near = np.flatnonzero(columns["step_time_s"] <= quickest[nodes] * (1 + TIE))
+    rows, nodes = rows[near], nodes[near]
+    order = np.lexsort((columns["step_time_s"][near], complexity(_slice(space.layouts, rows)), nodes))
+    first = np.concatenate(([True], np.diff(nodes[order]) > 0)) if len(order) else np.zeros(0, dtype=bool)
+    chosen = order[first]
+    return Best(
+        layouts=_slice(space.layouts, rows[chosen]),
+        nodes=nodes[chosen],
+        columns={n: v[near][chosen] for n, v in columns.items()},
+        fits=fits,
+        too_large=space.legal - fits,
+        least_memory_bytes=least,
+        least=layout_of(space.layouts, where, job.precision) if where >= 0 else None,
+    )
+
+
+def complexity(layouts: Layouts) -> Floats:
+    """How many things a layout makes a person understand: doublings of every degree, and recomputing. [1], shape (n,).
+
+    >>> import numpy as np
+    >>> one, two = np.array([1]), np.array([2])
+    >>> plain = Layouts(one, one, one, one, one, two, one, two, 0 * one, 0 * one)
+    >>> split = Layouts(two, one, one, one, one, one, one, two, 0 * one, 0 * one)
+    >>> bool((complexity(plain) < complexity(split)).all())
+    True
+    """
+    degrees = layouts.tp * layouts.cp * layouts.pp * layouts.vpp * layouts.ep
+    return np.asarray(np.log2(degrees) + 0.5 * layouts.recompute + 0.25 * (layouts.sharding != 0))
+
+
+def _slice(layouts: Layouts, part: slice | Integers) -> Layouts:
+    return Layouts(*(getattr(layouts, f.name)[part] for f in fields(layouts)))

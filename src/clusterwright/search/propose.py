@@ -1,0 +1,240 @@
+"""What may be tried: every layout that the frameworks accept, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clusterwright.errors import InputError, unknown
+from clusterwright.estimators.training import RECOMPUTES, SHARDINGS, Layouts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from clusterwright.model import Model
+    from clusterwright.workload import Training
+
+    Integers = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
+
+MAX_ACCELERATORS = 16384
+"""Largest cluster that is tried where the workload names no limit."""
+LARGEST_WORLD = 2**21
+"""Largest cluster that is ever tried."""
+LARGEST_BATCH = 2**24
+"""Largest global batch [sequences] and context-parallel search that is tried."""
+LARGEST_MICRO_BATCH = 16
+"""Larger micro-batches than this many sequences win nothing and are not tried."""
+LEAST_CONTEXT = 1024
+"""Tokens of a sequence that a context-parallel rank keeps at least."""
+LARGEST_EXPERT_PARALLEL = 128
+LARGEST_PIPELINE = 64
+
+AXES = ("tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch")
+PINS = (*AXES, "recompute", "sharding", "nodes", "accelerators")
+"""Single choices that a user may fix."""
+
+_SHARDING = {
+    "megatron": ("none", "distopt"),
+    "torchtitan": ("fsdp", "hsdp"),
+    "fsdp": ("fsdp", "hsdp"),
+    "deepspeed": ("zero1", "zero2", "zero3"),
+    "any": ("none", "distopt"),
+}
+"""How each framework shards the states over data parallelism; ``any`` is planned as Megatron runs it."""
+_DATA_PARALLEL_ONLY = ("fsdp", "deepspeed")
+"""Frameworks whose plain form has neither tensor, pipeline, context nor expert parallelism."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """Every legal layout as arrays of shape (n,), and what was refused."""
+
+    layouts: Layouts
+    candidates: int
+    """Layouts looked at, legal or not."""
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Layouts refused, by the first rule that they break."""
+
+    @property
+    def legal(self) -> int:
+        """Layouts that a framework would run."""
+        return len(self.layouts.tp)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds the layouts besides model and workload."""
+
+    accelerators_a_node: int
+    scale_up_domain: int
+    max_accelerators: int
+    max_nodes: int | None = None
+    pins: Mapping[str, int | str] = field(default_factory=dict)
+
+
+def read_pins(texts: Iterable[str]) -> dict[str, int | str]:
+    """Choices that are fixed, from ``key=value`` texts.
+
+    Raises:
+        InputError: an unknown key, or a value that cannot be.
+
+    >>> read_pins(["tp=8", "recompute=full"])
+    {'tp': 8, 'recompute': 'full'}
+    """
+    found: dict[str, int | str] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        key = key.replace("-", "_")
+        if not equals or not value:
+            raise InputError(f"--pin {text}: write key=value, for instance tp=8")
+        if key not in PINS:
+            raise unknown("--pin", key, PINS)
+        words = {"recompute": RECOMPUTES, "sharding": SHARDINGS}.get(key)
+        if words is not None:
+            if value not in words:
+                raise unknown(f"--pin {key}", value, words)
+            found[key] = value
+            continue
+        if not value.isdecimal() or not 1 <= int(value) <= LARGEST_BATCH:
+            raise InputError(f"--pin {key}: {value!r} is not a whole number from 1 to {LARGEST_BATCH:,}")
+        found[key] = int(value)
+    return found
+
+
+def divisors(number: int, limit: int) -> list[int]:
+    """Divisors of a number up to a limit.
+
+    >>> divisors(80, 20)
+    [1, 2, 4, 5, 8, 10, 16, 20]
+    """
+    return [d for d in range(1, min(number, limit) + 1) if number % d == 0]
+
+
+def legal_layouts(model: Model, training: Training, limits: Limits) -> Space:
+    """Every layout that the framework accepts for this model on these nodes.
+
+    The axes form an open grid; each rule is one array test on the axes that it depends on.
+
+    Args:
+        model: Shape of the network.
+        training: Sequence length, batch and framework.
+        limits: The node and the largest cluster.
+
+    Returns:
+        The legal layouts in one row, and the others counted by the first rule that they break.
+    """
+    batch = training.batch_sequences
+    if batch > LARGEST_BATCH:
+        raise InputError(f"[training] global_batch: {batch:,} sequences are more than {LARGEST_BATCH:,}, the most that is tried")
+    names, values = _axes(model, training, limits)
+    grid = dict(zip(names, np.ix_(*values), strict=True))
+    shape = tuple(len(v) for v in values)
+    open_grid = np.ones(shape, dtype=bool)
+    sharding = [SHARDINGS.index(s) for s in _kept(_SHARDING[training.framework], limits.pins.get("sharding"), SHARDINGS)]
+    recompute = [RECOMPUTES.index(r) for r in _kept(RECOMPUTES, limits.pins.get("recompute"), RECOMPUTES)]
+    each = len(sharding) * len(recompute)
+    refused = {}
+    for why, broken in rules(model, training, limits, grid):
+        hit = open_grid & broken
+        count = int(hit.sum())
+        if count:
+            refused[why] = count * each
+            open_grid &= ~broken
+    places = np.nonzero(open_grid)
+    rows = {name: np.repeat(v[i].astype(np.int64), each) for name, v, i in zip(names, values, places, strict=True)}
+    count = len(places[0])
+    pairs = [(s, r) for s in sharding for r in recompute]
+    layouts = Layouts(
+        **rows,
+        global_batch=np.full(count * each, batch, dtype=np.int64),
+        sharding=np.tile(np.array([s for s, _ in pairs], dtype=np.int64), count),
+        recompute=np.tile(np.array([r for _, r in pairs], dtype=np.int64), count),
+    )
+    return _without_idle_sharding(Space(layouts, int(np.prod(shape)) * each, refused), training.framework)
+
+
+def rules(model: Model, training: Training, limits: Limits, grid: Mapping[str, Integers]) -> list[tuple[str, Flags]]:
+    """What the frameworks refuse, as (rule in words, where it is broken) over the grid.
+
+    Sources: Megatron-LM ``arguments.py``, ``TransformerConfig`` and ``parallel_state.py`` (core 0.20);
+    torchtitan ``parallel_dims.py``; DeepSpeed's batch rule.
+    """
+    tp, cp, pp, vpp, ep, dp, micro_batch = (grid[name] for name in AXES)
+    batch, slots, kv = training.batch_sequences, pp * vpp, kv_heads(model)
+    micro_batches = batch // np.maximum(dp * micro_batch, 1)
+    world = tp * cp * pp * dp
+    uneven = (pp > 1) & ((model.layers + 2) % slots == 0)
+    found = [
+        ("tp does not divide the attention heads", model.heads % tp != 0),
+        ("tp and the key-value heads do not divide one another", (kv % tp != 0) & (tp % kv != 0)),
+        ("tp leaves the scale-up domain", tp > limits.scale_up_domain),
+        ("sequence_length is not a multiple of 2 cp", (cp > 1) & (training.sequence_length % (2 * cp) != 0)),
+        ("pp x vpp does not divide the layers", (slots > model.layers) | ((model.layers % slots != 0) & ~uneven)),
+        ("vpp needs pp > 1", (vpp > 1) & (pp == 1)),
+        ("global_batch is not a multiple of dp x micro_batch", batch % (dp * micro_batch) != 0),
+        ("vpp needs micro-batches that are a multiple of pp", (vpp > 1) & (micro_batches % pp != 0)),
+        ("ep does not divide the experts", max(model.experts, 1) % ep != 0),
+        ("ep does not divide tp x cp x dp", (tp * cp * dp) % ep != 0),
+        ("accelerators are not whole nodes", world % limits.accelerators_a_node != 0),
+        ("accelerators exceed max_accelerators", world > limits.max_accelerators),
+    ]
+    if limits.max_nodes is not None:
+        found.append(("more nodes than can be joined", world > limits.max_nodes * limits.accelerators_a_node))
+    for key, one in (("nodes", limits.accelerators_a_node), ("accelerators", 1)):
+        if key in limits.pins:
+            found.append((f"{key} are not those pinned", world != int(limits.pins[key]) * one))
+    return found
+
+
+def kv_heads(model: Model) -> int:
+    """Key and value heads that tensor parallelism splits (the least of the attention layers)."""
+    return min((b.mixer.kv_heads for b in model.blocks if b.mixer is not None and b.mixer.kind != "state-space"), default=1)
+
+
+def _axes(model: Model, training: Training, limits: Limits) -> tuple[tuple[str, ...], list[Integers]]:
+    batch, plain = training.batch_sequences, training.framework in _DATA_PARALLEL_ONLY
+    most = min(limits.max_accelerators, LARGEST_WORLD)
+    if limits.max_nodes is not None:
+        most = min(most, limits.max_nodes * limits.accelerators_a_node)
+    if plain:
+        free = {"tp": [1], "cp": [1], "pp": [1], "vpp": [1], "ep": [1]}
+    else:
+        stages = sorted({*divisors(model.layers, LARGEST_PIPELINE), *divisors(model.layers + 2, LARGEST_PIPELINE)})
+        free = {
+            "tp": [t for t in divisors(model.heads, limits.scale_up_domain) if t <= most],
+            "cp": _powers(max(1, min(training.sequence_length // LEAST_CONTEXT, 256, most))),
+            "pp": [p for p in stages if p <= most],
+            "vpp": stages,
+            "ep": [e for e in divisors(max(model.experts, 1), LARGEST_EXPERT_PARALLEL) if e <= most],
+        }
+    free["dp"] = divisors(batch, most)
+    free["micro_batch"] = [m for m in divisors(batch, LARGEST_MICRO_BATCH) if m & (m - 1) == 0 or batch % m == 0]
+    values = [np.array([limits.pins[n]] if n in limits.pins else free[n], dtype=np.int64) for n in AXES]
+    return AXES, values
+
+
+def _powers(limit: int) -> list[int]:
+    return [2**i for i in range(limit.bit_length()) if 2**i <= limit]
+
+
+def _kept(words: tuple[str, ...], pin: int | str | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(w for w in words if pin is None) or ((str(pin),) if pin in known else words)
+
+
+def _without_idle_sharding(space: Space, framework: str) -> Space:
+    """Sharded states over one rank are not sharded: of such twins only the first is kept."""
+    lay = space.layouts
+    options = _SHARDING[framework]
+    if len(options) == 1:
+        return space
+    present = np.unique(lay.sharding)
+    idle = (lay.dp * lay.cp == 1) & (lay.sharding != present[0])
+    if not idle.any():
+        return space
+    kept = Layouts(*(getattr(lay, f.name)[~idle] for f in fields(lay)))
+    return replace(space, layouts=kept, refused={**space.refused, "sharding over a single rank": int(idle.sum())})

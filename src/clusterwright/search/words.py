@@ -1,0 +1,119 @@
+"""What a plan says in words: why this one, what to beware of, what was assumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clusterwright.search.choice import best, feasible
+from clusterwright.units import show_duration, show_money
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from clusterwright.plan import Candidate, Plan
+    from clusterwright.search.candidate import Setting
+    from clusterwright.search.table import Row, Table
+    from clusterwright.workload import Workload
+
+STALE_DAYS = 60
+"""Age of a price from which on a plan warns."""
+RIVALS = 3
+
+
+def name_of(candidate: Candidate) -> str:
+    """A cluster and its price in a few words."""
+    offer = candidate.offer
+    return f"{candidate.accelerators} {candidate.accelerator} ({offer.provider}, {offer.term})"
+
+
+def reasons(table: Table, index: int, plan: Plan, workload: Workload) -> tuple[str, ...]:
+    """Why the chosen row, against the best row of every other accelerator and against the front's ends."""
+    chosen, objective = table.candidate(index), workload.prefer.objective
+    allowed = feasible(table, workload.constraints)
+    what = {"cost": "the cheapest", "time": "the fastest", "balanced": "the knee of the front"}[objective]
+    kept = [k for k in ("deadline", "budget", "power", "max_accelerators") if getattr(workload.constraints, k) is not None]
+    clusters = f"{len(allowed):,} clusters and prices" if len(allowed) != 1 else "the only cluster and price"
+    found = [f"{what} of {clusters}" + (f" that keep {', '.join(kept)}" if kept else "")]
+    if objective == "balanced" and len(plan.front) > 1:
+        found.extend(_against_ends(chosen, plan))
+        return tuple(found)
+    name = chosen.accelerator
+    others = {r.kind.accelerator.name for r in table.rows} - {name}
+    rivals = []
+    for other in sorted(others):
+        rows = allowed[[table.rows[i].kind.accelerator.name == other for i in allowed]]
+        if len(rows):
+            rivals.append(best(table, rows, objective))
+    key = table.time_s if objective == "time" else table.cost_usd
+    found.extend(_against(chosen, table.candidate(i), objective) for i in sorted(rivals, key=lambda i: key[i])[:RIVALS])
+    return tuple(found)
+
+
+def _against(chosen: Candidate, rival: Candidate, objective: str) -> str:
+    ours, theirs = chosen.estimate, rival.estimate
+    if objective == "time":
+        gap = show_duration(max(theirs.train_time_s - ours.train_time_s, 0.0))
+        why = f"{ours.tokens_per_s / theirs.tokens_per_s:.2f} times the tokens a second"
+        return f"faster than {name_of(rival)} by {gap} because it makes {why}"
+    gap = show_money(max(theirs.cost_usd - ours.cost_usd, 0.0))
+    hours = chosen.accelerators * ours.train_time_s / (rival.accelerators * theirs.train_time_s)
+    ours_usd, theirs_usd = chosen.offer.usd_per_accelerator_hour, rival.offer.usd_per_accelerator_hour
+    price = ours_usd / theirs_usd if theirs_usd > 0 else 1.0
+    prices = f"${ours_usd:.2f} against ${theirs_usd:.2f} an accelerator-hour"
+    if price < 1 and hours < 1:
+        why = f"an accelerator-hour is cheaper ({prices}) and {1 - hours:.0%} fewer are needed"
+    elif price < 1:
+        why = f"an accelerator-hour is cheaper ({prices}), although {hours - 1:.0%} more are needed"
+    else:
+        why = f"it needs {1 - hours:.0%} fewer accelerator-hours ({prices})"
+    return f"cheaper than {name_of(rival)} by {gap} because {why}"
+
+
+def _against_ends(chosen: Candidate, plan: Plan) -> list[str]:
+    fastest, cheapest = plan.front[0].estimate, plan.front[-1].estimate
+    ours = chosen.estimate
+    return [
+        f"{show_money(fastest.cost_usd - ours.cost_usd)} cheaper than the fastest, "
+        f"which would save {show_duration(ours.train_time_s - fastest.train_time_s)}",
+        f"{show_duration(cheapest.train_time_s - ours.train_time_s)} sooner than the cheapest shown, "
+        f"which would save {show_money(ours.cost_usd - cheapest.cost_usd)}",
+    ]
+
+
+def warnings(row: Row, chosen: Candidate, today: date, workload: Workload) -> tuple[str, ...]:
+    """What to beware of before ordering."""
+    quote, found = row.quote, []
+    if quote.seen is not None and (age := (today - quote.seen).days) > STALE_DAYS:
+        found.append(
+            f"the price of {quote.provider} {quote.instance} ({quote.term}) was seen on {quote.seen.isoformat()}, "
+            f"{age} days ago: ask again"
+        )
+    if quote.largest_order is None:
+        found.append(
+            f"how many {quote.instance} {quote.provider} can really deliver ({quote.term}) is unknown: "
+            f"{chosen.nodes + chosen.spares} nodes are wanted"
+        )
+    if quote.term == "spot":
+        found.append("spot nodes can be taken away: interruptions by the provider are not in goodput")
+    if row.kind.node.power_w is None:
+        found.append(f"the draw of node {row.kind.node.name} is unknown: estimated from its accelerators")
+    if chosen.fabric.tiers > 3:  # noqa: PLR2004 - what the fabric law covers
+        found.append("more nodes than three tiers of switches hold: cost and power of the fabric are not counted")
+    unused = [k for k in ("own", "horizon", "utilisation") if getattr(workload.constraints, k)]
+    if unused:
+        found.append(f"[constraints] {', '.join(unused)}: buying and shared terms are not compared yet, only rent is")
+    return tuple(found)
+
+
+def assumptions(setting: Setting, workload: Workload) -> tuple[str, ...]:
+    """What the numbers take for granted."""
+    found = list(setting.rates.assumptions)
+    if setting.training.framework == "any":
+        found.append("framework any: planned as Megatron runs it")
+    if setting.write_bytes_per_s is None:
+        found.append("storage is bought to write a checkpoint within 1% of the time between saves")
+    if workload.cluster is None:
+        found.append("storage and data transfer are not in the cost")
+    if setting.calibration is None:
+        found.append("efficiencies as shipped: fitted to published runs, not to your own")
+    return tuple(found)
