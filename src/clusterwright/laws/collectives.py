@@ -130,7 +130,8 @@ def domains_reached(domains: Count, copies: Count) -> Array:
     (0.0, 0.5)
     """
     d = np.asarray(domains, dtype=float)
-    return (d - 1) * (1 - (1 - 1 / d) ** np.asarray(copies))
+    reached: Array = (d - 1) * (1 - (1 - 1 / d) ** np.asarray(copies))
+    return reached
 
 
 def send(message: Bytes, *, bandwidth: BytesPerSecond, latency: Seconds) -> Seconds:
@@ -164,4 +165,5 @@ def local_ranks(ranks: Count, stride: Count, domain: Count) -> Array:
     >>> int(local_ranks(8, 8, 8)), int(local_ranks(4, 2, 8))
     (1, 4)
     """
-    return np.clip(np.asarray(domain) // np.asarray(stride), 1, ranks)
+    shared: Array = np.clip(np.asarray(domain) // np.asarray(stride), 1, ranks)
+    return shared

@@ -52,7 +52,8 @@ def attended_tokens(sequence: Count, window: Count, *, causal: bool = True) -> A
     w = np.where(np.asarray(window) > 0, np.minimum(window, s), s)
     if not causal:
         return w[()]
-    return (w - w * (w - 1) / (2 * s))[()]
+    seen: Array = (w - w * (w - 1) / (2 * s))[()]
+    return seen
 
 
 def attention_flop(tokens: Count, keys: Array, heads: Count, key_size: Count, value_size: Count) -> Flop:
