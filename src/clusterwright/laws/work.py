@@ -45,7 +45,7 @@ def attended_tokens(sequence: Count, window: Count, *, causal: bool = True) -> A
 
     >>> attended_tokens(3, 0)
     2.0
-    >>> attended_tokens(4, 2)
+    >>> float(attended_tokens(4, 2))
     1.75
     """
     s = np.asarray(sequence, dtype=float)
