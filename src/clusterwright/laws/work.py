@@ -43,7 +43,7 @@ def attended_tokens(sequence: Count, window: Count, *, causal: bool = True) -> A
     Returns:
         Keys a query. [tokens]
 
-    >>> attended_tokens(3, 0)
+    >>> float(attended_tokens(3, 0))
     2.0
     >>> float(attended_tokens(4, 2))
     1.75
