@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from clusterwright.errors import InputError
 from clusterwright.estimators import expectation
@@ -20,6 +19,7 @@ from clusterwright.search.offers import market, own_cluster
 from clusterwright.search.propose import MAX_ACCELERATORS
 from clusterwright.search.table import evaluate
 from clusterwright.term import Term
+from clusterwright.units import parse_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 LONGEST_SEQUENCE = 2**27
 MOST_TOKENS = 1e18
+BATCH_SLACK = 0.05
+"""Share by which a global batch given in tokens may differ from what is asked. [1]"""
 FRONT = 20
 """Points of the front that a plan keeps."""
 
@@ -121,7 +123,24 @@ def trainable(workload: Workload) -> Training:
         )
     if training.tokens > MOST_TOKENS:
         raise InputError(f"[training] tokens: {training.tokens:g} are more than {MOST_TOKENS:g}")
-    return training
+    return training.model_copy(update={"global_batch": whole_batch(training)})
+
+
+def whole_batch(training: Training) -> int:
+    """The global batch in sequences; one given in tokens may move by 5% to a number that many degrees divide.
+
+    "4M tokens" of 8,192 are 488.3 sequences; 512 (which people also call 4M) split over any power of two, 488 do not.
+    """
+    asked, in_tokens = parse_count(training.global_batch, where="global_batch")
+    if not in_tokens or asked < training.sequence_length:
+        return training.batch_sequences
+    exact = asked / training.sequence_length
+    low, high = math.ceil(exact * (1 - BATCH_SLACK)), math.floor(exact * (1 + BATCH_SLACK))
+    step = 1
+    while -(-low // (2 * step)) * 2 * step <= high:
+        step *= 2
+    near = max(1, round(exact / step)) * step
+    return near if low <= near <= high else training.batch_sequences
 
 
 def offered_by(workload: Workload, catalogue: Catalogue) -> Market:

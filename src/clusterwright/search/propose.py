@@ -38,7 +38,7 @@ AXES = ("tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch")
 PINS = (*AXES, "recompute", "sharding", "nodes", "accelerators")
 """Single choices that a user may fix."""
 
-_SHARDING = {
+SHARDING_OF = {
     "megatron": ("none", "distopt"),
     "torchtitan": ("fsdp", "hsdp"),
     "fsdp": ("fsdp", "hsdp"),
@@ -135,7 +135,7 @@ def legal_layouts(model: Model, training: Training, limits: Limits) -> Space:
     grid = dict(zip(names, np.ix_(*values), strict=True))
     shape = tuple(len(v) for v in values)
     open_grid = np.ones(shape, dtype=bool)
-    sharding = [SHARDINGS.index(s) for s in _kept(_SHARDING[training.framework], limits.pins.get("sharding"), SHARDINGS)]
+    sharding = [SHARDINGS.index(s) for s in _kept(SHARDING_OF[training.framework], limits.pins.get("sharding"), SHARDINGS)]
     recompute = [RECOMPUTES.index(r) for r in _kept(RECOMPUTES, limits.pins.get("recompute"), RECOMPUTES)]
     each = len(sharding) * len(recompute)
     refused = {}
@@ -170,7 +170,7 @@ def rules(model: Model, training: Training, limits: Limits, grid: Mapping[str, I
     world = tp * cp * pp * dp
     uneven = (pp > 1) & ((model.layers + 2) % slots == 0)
     found = [
-        ("tp does not divide the attention heads", model.heads % tp != 0),
+        ("tp does not divide the heads", model.heads % tp != 0),
         ("tp and the key-value heads do not divide one another", (kv % tp != 0) & (tp % kv != 0)),
         ("tp leaves the scale-up domain", tp > limits.scale_up_domain),
         ("sequence_length is not a multiple of 2 cp", (cp > 1) & (training.sequence_length % (2 * cp) != 0)),
@@ -229,7 +229,7 @@ def _kept(words: tuple[str, ...], pin: int | str | None, known: tuple[str, ...])
 def _without_idle_sharding(space: Space, framework: str) -> Space:
     """Sharded states over one rank are not sharded: of such twins only the first is kept."""
     lay = space.layouts
-    options = _SHARDING[framework]
+    options = SHARDING_OF[framework]
     if len(options) == 1:
         return space
     present = np.unique(lay.sharding)

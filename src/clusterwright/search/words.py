@@ -108,6 +108,10 @@ def warnings(row: Row, chosen: Candidate, today: date, workload: Workload) -> tu
 def assumptions(setting: Setting, workload: Workload) -> tuple[str, ...]:
     """What the numbers take for granted."""
     found = list(setting.rates.assumptions)
+    asked = workload.training
+    if asked is not None and (batch := setting.training.batch_sequences) != asked.global_batch:
+        tokens = batch * asked.sequence_length / 1e6
+        found.append(f"global_batch {asked.global_batch} is taken as {batch} sequences ({tokens:,.2f}M tokens)")
     if setting.training.framework == "any":
         found.append("framework any: planned as Megatron runs it")
     if setting.write_bytes_per_s is None:

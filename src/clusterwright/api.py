@@ -1,0 +1,302 @@
+"""The public verbs, as functions: `import clusterwright as cw`.
+
+>>> import clusterwright as cw
+>>> design = cw.fabric(nodes=16, nics=8, nic_gbps=400, radix=64)
+>>> design.leaf, design.spine
+(4, 2)
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from datetime import date
+
+    from clusterwright.emitters import Bundle
+    from clusterwright.estimators.goodput import GoodputEstimate
+    from clusterwright.hardware import FabricDesign
+    from clusterwright.measurement import Calibration
+    from clusterwright.model import Model
+    from clusterwright.plan import Plan
+    from clusterwright.search.design import Known, Wish
+    from clusterwright.search.question import Answer
+    from clusterwright.term import Term
+    from clusterwright.validation import Scoreboard
+    from clusterwright.workload import Workload
+
+__all__ = [
+    "WorkloadFile",
+    "design",
+    "emit",
+    "estimate",
+    "explain",
+    "fabric",
+    "goodput",
+    "load_workload",
+    "read_calibration",
+    "validate",
+]
+
+
+@dataclass(frozen=True)
+class WorkloadFile:
+    """A workload as read: validated, as written, and where it lies."""
+
+    workload: Workload
+    document: Mapping[str, Any]
+    path: Path
+
+
+def load_workload(path: Path | str, *, overrides: Iterable[str] = ()) -> WorkloadFile:
+    """Read ``workload.toml``.
+
+    Args:
+        path: The file.
+        overrides: ``section.key=value`` texts that replace what the file says.
+
+    Raises:
+        InputError: every fault of the file at once, each with its place.
+    """
+    from clusterwright.workload import load_workload as load
+
+    workload, document = load(path, overrides=tuple(overrides))
+    return WorkloadFile(workload, document, Path(path))
+
+
+def design(
+    work: WorkloadFile,
+    *,
+    pins: Iterable[str] = (),
+    top: int | None = None,
+    catalog: Path | None = None,
+    calibration: Path | Calibration | None = None,
+    today: date | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Plan:
+    """Choose the cluster and the layout for a workload.
+
+    Args:
+        work: As `load_workload` gives it.
+        pins: Single choices that are fixed, as ``key=value`` texts such as ``tp=8``.
+        top: Most points of the front to keep. [1]
+        catalog: A folder with one's own accelerators, nodes, models and offers.
+        calibration: Factors fitted to one's own runs, or their file.
+        today: The day that prices are judged stale against; by default the current one.
+        progress: Told the share that is done.
+
+    Returns:
+        The plan; its ``chosen`` is none where nothing satisfies the constraints, and ``rejected`` says why.
+
+    Raises:
+        InputError: something asked is unknown or cannot be.
+    """
+    from clusterwright.search import design as search
+    from clusterwright.search.propose import read_pins
+
+    wish, known = _wish(work, catalog, calibration, today)
+    wish = search.Wish(
+        wish.workload, wish.model, wish.document, wish.today, read_pins(pins),
+        search.FRONT if top is None else top, wish.calibration,
+    )  # fmt: skip
+    return search.design(wish, known, progress)
+
+
+def estimate(
+    work: WorkloadFile,
+    *,
+    catalog: Path | None = None,
+    calibration: Path | Calibration | None = None,
+    today: date | None = None,
+    **layout: Any,  # noqa: ANN401 - the fields of Asked, checked there
+) -> Answer:
+    """Predict one layout on one cluster.
+
+    Args:
+        work: As `load_workload` gives it.
+        catalog: A folder with one's own parts.
+        calibration: Factors fitted to one's own runs, or their file.
+        today: The day of the question.
+        **layout: ``accelerator``, ``accelerators`` and what else `clusterwright.search.question.Asked` holds.
+
+    Raises:
+        InputError: a layout that no framework runs; names the option and the rule.
+    """
+    from clusterwright.search.question import Asked, ask
+
+    wish, known = _wish(work, catalog, calibration, today)
+    return ask(Asked(**layout), wish, known)
+
+
+def explain(plan: Plan | Path | str, term: str | None = None) -> Term:
+    """The tree of terms behind a plan's choice, or the part of that name.
+
+    Raises:
+        InputError: not a plan, a plan that chose nothing, or a term that it does not have.
+    """
+    from clusterwright.errors import InputError, unknown
+    from clusterwright.plan import Plan, read_plan
+
+    document = plan if isinstance(plan, Plan) else read_plan(plan)
+    where = "plan" if isinstance(plan, Plan) else plan
+    if document.terms is None:
+        msg = f"{where}: chosen is null: this plan found nothing feasible, there is nothing to explain"
+        raise InputError(msg)
+    if term is None:
+        return document.terms
+    found = document.terms.find(term)
+    if found is None:
+        raise unknown("term", term, set(document.terms.names()))
+    return found
+
+
+def emit(
+    plan: Plan | Path | str,
+    target: str,
+    out: Path | str | None = None,
+    *,
+    site: Mapping[str, object] | None = None,
+    allow_unset: bool = False,
+) -> Bundle:
+    """The files that run a plan, for one target; written to ``out`` when given, all of them or none.
+
+    Raises:
+        InputError: unknown target or key, or a file that cannot be written.
+        InfeasibleError: a needed key of ``[site]`` has no value; names all of them.
+    """
+    from clusterwright.emitters import emit as write
+    from clusterwright.files import write_all_atomically
+    from clusterwright.plan import Plan, read_plan
+
+    document = plan if isinstance(plan, Plan) else read_plan(plan)
+    bundle = write(document, target, site, allow_unset=allow_unset)
+    if out is not None:
+        write_all_atomically({Path(out) / name: text for name, text in bundle.files.items()})
+    return bundle
+
+
+def validate(
+    *tables: Path | str, calibration: Path | Calibration | None = None, catalog: Path | None = None
+) -> Scoreboard:
+    """Score the estimate against measured runs; without tables against the published ones that are shipped."""
+    from importlib.resources import as_file, files
+
+    from clusterwright import catalog as facts
+    from clusterwright import validation
+
+    known = facts.load(catalog)
+    factors = _factors(calibration)
+    if tables:
+        return validation.validate(tables, known, factors)
+    with as_file(files("clusterwright.catalog") / "measurements" / "training.csv") as shipped:
+        return validation.validate((shipped,), known, factors)
+
+
+def fabric(  # noqa: PLR0913 - one argument for each thing a designer chooses
+    *,
+    nodes: int,
+    nics: int,
+    nic_gbps: float,
+    radix: int,
+    topology: str = "shared-spine",
+    oversubscription: float = 1.0,
+) -> FabricDesign:
+    """The scale-out network of a cluster.
+
+    Args:
+        nodes: Nodes to join. [1]
+        nics: NICs a node. [1]
+        nic_gbps: Speed of one NIC and switch port. [Gb/s]
+        radix: Ports of a switch at that speed. [1]
+        topology: ``shared-spine`` or ``independent-rails``.
+        oversubscription: Leaf bandwidth down over up. [1]
+    """
+    from clusterwright.catalog.cluster_parts import load_fabric_parts
+    from clusterwright.estimators.fabric import design_fabric
+
+    return design_fabric(nodes, nics, nic_gbps * 1e9, radix, topology, oversubscription, load_fabric_parts())
+
+
+def goodput(
+    accelerators: int,
+    *,
+    checkpoint_bytes: float,
+    write_bytes_per_s: float,
+    mtbf_s: float | None = None,
+    mode: str = "async",
+    interval_s: float | None = None,
+) -> GoodputEstimate:
+    """Failures, checkpoints and useful time of a job.
+
+    Args:
+        accelerators: Of the job. [1]
+        checkpoint_bytes: Of one checkpoint. [B]
+        write_bytes_per_s: Of the storage. [B/s]
+        mtbf_s: Accelerator-seconds of running per interruption; by default as published. [s]
+        mode: ``sync``, ``async`` or ``memory``.
+        interval_s: Useful work between saves; by default the optimum. [s]
+    """
+    from clusterwright.catalog.cluster_parts import load_failure_rates
+    from clusterwright.estimators.goodput import estimate_goodput
+
+    rates = load_failure_rates()
+    if mtbf_s is not None:
+        rates = rates.model_copy(update={"mtbf_s": mtbf_s})
+    return estimate_goodput(
+        accelerators, checkpoint_bytes, write_bytes_per_s, rates, mode=mode, interval_s=interval_s
+    )
+
+
+def read_calibration(path: Path | str) -> Calibration:
+    """Factors fitted to one's own runs.
+
+    Raises:
+        InputError: the file is missing, or is no calibration; names it.
+    """
+    from pydantic import ValidationError
+
+    from clusterwright.errors import InputError
+    from clusterwright.files import read_text
+    from clusterwright.measurement import Calibration
+
+    try:
+        return Calibration.model_validate(tomllib.loads(read_text(path)))
+    except tomllib.TOMLDecodeError as error:
+        msg = f"{path}: not valid TOML: {error}"
+        raise InputError(msg) from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        msg = f"{path}: {'.'.join(str(p) for p in first['loc'])}: {first['msg']}"
+        raise InputError(msg) from None
+
+
+def _factors(calibration: Path | Calibration | None) -> Calibration | None:
+    return read_calibration(calibration) if isinstance(calibration, (str, Path)) else calibration
+
+
+def _wish(
+    work: WorkloadFile, catalog: Path | None, calibration: Path | Calibration | None, today: date | None
+) -> tuple[Wish, Known]:
+    from clusterwright import catalog as facts
+    from clusterwright.catalog.cluster_parts import load_fabric_parts, load_failure_rates
+    from clusterwright.search.design import Known, Wish
+
+    known = Known(facts.load(catalog), load_fabric_parts(), load_failure_rates())
+    day = today or datetime.now(UTC).date()
+    model = _model(work, known)
+    return Wish(work.workload, model, work.document, day, calibration=_factors(calibration)), known
+
+
+def _model(work: WorkloadFile, known: Known) -> Model:
+    from clusterwright.huggingface import read_config
+    from clusterwright.workload import config_path
+
+    choice = work.workload.model
+    if choice.config is not None:
+        return read_config(config_path(choice, work.path))
+    return known.catalogue.model(choice.name or "")

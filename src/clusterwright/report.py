@@ -1,0 +1,189 @@
+"""Plans and terms as text that people read at 100 columns; plain ASCII where the terminal knows no more."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.tree import Tree
+
+from clusterwright.units import show_bytes, show_duration, show_money
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from clusterwright.plan import Candidate, Plan
+    from clusterwright.term import Term
+
+WIDTH = 100
+EXCLUSIONS = 6
+"""Reasons of exclusion that are shown; the plan document holds all."""
+NEGLIGIBLE = 1e-4
+"""A part below this share of the whole is not worth a line. [1]"""
+
+
+def console(file: IO[str]) -> Console:
+    """A console of the width of a page, in whatever the file can encode."""
+    return Console(file=file, width=WIDTH, highlight=False, markup=False, safe_box=True)
+
+
+def show_plan(plan: Plan, file: IO[str]) -> None:
+    """Print a plan: the choice, why, the front, what came near, and what to beware of."""
+    out = _Page(file)
+    if plan.chosen is None:
+        out.line(f"Nothing satisfies this workload ({plan.model.name}).")
+    else:
+        _choice(out, plan, plan.chosen)
+    _bullets(out, "Why", plan.reasons)
+    if plan.front:
+        out.table(_front(plan))
+    _bullets(out, "Rejected", [_miss(r.binding_constraint, r.why, r.candidate) for r in plan.rejected])
+    if plan.exclusions:
+        worst = sorted(plan.exclusions.items(), key=lambda item: -item[1])
+        _bullets(out, "Excluded", [f"{count:,}: {why}" for why, count in worst[:EXCLUSIONS]])
+    _bullets(out, "Warnings", plan.warnings)
+    _bullets(out, "Assumed", plan.assumptions)
+    out.line(f"Prices and parts as of {plan.catalogue_date.isoformat()}.")
+
+
+def show_term(term: Term, sources: Iterable[str], file: IO[str]) -> None:
+    """Print a tree of terms, and the sources behind it."""
+    out = _Page(file)
+    tree = Tree(out.plain(_term(term)))
+    _grow(out, tree, term)
+    out.table(tree)
+    _bullets(out, "Sources", sources)
+
+
+def show_candidate(candidate: Candidate, file: IO[str], *, title: str) -> None:
+    """Print one candidate."""
+    _Page(file).table(_facts(candidate, title))
+
+
+class _Page:
+    """A console that never meets a character that it cannot write."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self.encoding = getattr(file, "encoding", None) or "utf-8"
+        self.console = console(file)
+
+    def plain(self, text: str) -> str:
+        return text.encode(self.encoding, "replace").decode(self.encoding)
+
+    def line(self, text: str = "") -> None:
+        self.console.print(self.plain(text))
+
+    def table(self, what: Table | Tree) -> None:
+        self.console.print(what)
+
+
+def _bullets(out: _Page, title: str, lines: Iterable[str]) -> None:
+    found = list(lines)
+    if not found:
+        return
+    out.line(title)
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=3, justify="right")
+    grid.add_column()
+    for text in found:
+        grid.add_row("-", out.plain(text))
+    out.table(grid)
+    out.line()
+
+
+def _choice(out: _Page, plan: Plan, chosen: Candidate) -> None:
+    out.table(_facts(chosen, f"{plan.model.name}: {chosen.nodes} x {chosen.node}, {chosen.accelerators} {chosen.accelerator}"))
+
+
+def _facts(chosen: Candidate, title: str) -> Table:
+    table = Table(title=title, box=box.SIMPLE_HEAD, show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column()
+    for name, text in _lines(chosen):
+        table.add_row(name, text)
+    return table
+
+
+def _lines(chosen: Candidate) -> list[tuple[str, str]]:
+    offer, layout, found, fabric = chosen.offer, chosen.layout, chosen.estimate, chosen.fabric
+    seen = f", seen {offer.seen.isoformat()}" if offer.seen else ""
+    region = f", {offer.region}" if offer.region else ""
+    low, high = found.interval
+    return [
+        ("cluster", f"{chosen.nodes} nodes and {chosen.spares} spare, {chosen.accelerators} accelerators"),
+        ("offer", f"{offer.provider} {offer.instance}, {offer.term}{region}, "
+                  f"${offer.usd_per_accelerator_hour:.2f} an accelerator-hour{seen}"),
+        ("layout", layout_words(chosen)),
+        ("step", f"{show_duration(found.step_time_s)} ({low:.2f} to {high:.2f} s, 80%), MFU {found.mfu:.1%}, "
+                 f"{found.tokens_per_s:,.0f} tokens/s"),
+        ("memory", f"{show_bytes(found.memory_bytes)} an accelerator"),
+        ("run", f"{show_duration(found.train_time_s)}, goodput {found.goodput:.1%}, {show_money(found.cost_usd)}, "
+                f"{found.power_w / 1e3:,.0f} kW"),
+        ("fabric", "one node" if fabric.tiers == 0 else
+                   f"{fabric.topology}, {fabric.tiers} tiers: {fabric.leaf} leaf, {fabric.spine} spine, {fabric.core} core "
+                   f"switches, {fabric.cables:,} cables"),
+        ("storage", f"{show_bytes(chosen.storage.checkpoint_bytes)} every "
+                    f"{show_duration(chosen.storage.checkpoint_interval_s)}, "
+                    f"{show_bytes(chosen.storage.write_bytes_per_s)}/s"),
+    ]  # fmt: skip
+
+
+def layout_words(candidate: Candidate) -> str:
+    """A layout in one line: degrees above one, batch, sharding and recompute."""
+    layout = candidate.layout
+    degrees = [f"{n} {getattr(layout, n)}" for n in ("tp", "cp", "pp", "vpp", "ep", "dp") if getattr(layout, n) > 1]
+    return (
+        f"{' '.join(degrees) or 'one accelerator'}, micro-batch {layout.micro_batch} of {layout.global_batch}, "
+        f"{layout.precision}, sharding {layout.sharding}, recompute {layout.recompute}"
+    )
+
+
+def _front(plan: Plan) -> Table:
+    table = Table(title="Front of time and money", box=box.SIMPLE_HEAD, title_justify="left")
+    for name, right in (("", False), ("cluster", False), ("offer", False), ("tp cp pp vpp ep dp", True), ("time", True),
+                        ("cost", True), ("MFU", True)):  # fmt: skip
+        table.add_column(name, justify="right" if right else "left", no_wrap=name != "offer")
+    for one in plan.front:
+        lay, found = one.layout, one.estimate
+        table.add_row(
+            ">" if one == plan.chosen else "", f"{one.accelerators} {one.accelerator}",
+            f"{one.offer.provider}, {one.offer.term}, ${one.offer.usd_per_accelerator_hour:.2f}",
+            f"{lay.tp} {lay.cp} {lay.pp} {lay.vpp} {lay.ep} {lay.dp}", show_duration(found.train_time_s),
+            show_money(found.cost_usd), f"{found.mfu:.0%}",
+        )  # fmt: skip
+    return table
+
+
+def _miss(constraint: str, why: str, candidate: Candidate | None) -> str:
+    if candidate is None:
+        return f"{constraint}: {why}"
+    return f"{constraint}: {candidate.accelerators} {candidate.accelerator} ({candidate.offer.provider}): {why}"
+
+
+def _term(term: Term) -> str:
+    return f"{term.name}: {show_value(term.value, term.unit)}  ({term.kind.value}; {term.source})"
+
+
+def show_value(value: float, unit: str) -> str:
+    """A value with its unit as people read it.
+
+    >>> show_value(0.9711, "1"), show_value(79.2e9, "B"), show_value(3.0, "USD/h")
+    ('0.9711', '79.2 GB', '3 USD/h')
+    """
+    if unit == "s":
+        return show_duration(value)
+    if unit == "USD":
+        return show_money(value)
+    if unit == "B":
+        return show_bytes(value)
+    number = f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
+    return number if unit == "1" else f"{number} {unit}"
+
+
+def _grow(out: _Page, tree: Tree, term: Term) -> None:
+    for part in term.parts:
+        if part.unit == term.unit and abs(part.value) < NEGLIGIBLE * abs(term.value):
+            continue
+        _grow(out, tree.add(out.plain(_term(part))), part)
