@@ -1,0 +1,103 @@
+"""Which network a job needs: its step time at other speeds, oversubscriptions and kinds of fabric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from clusterwright.estimators.grid import Layouts
+from clusterwright.estimators.training import run
+from clusterwright.hardware import FabricKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from clusterwright.estimators.job import Job
+    from clusterwright.layout import Layout
+
+NODE_GBPS = (100, 200, 400, 800, 1600, 3200)
+"""Scale-out bandwidth of a node that is tried [Gb/s]."""
+OVERSUBSCRIPTIONS = (1.0, 2.0, 7.0)
+FABRICS = (FabricKind.INFINIBAND, FabricKind.ROCE, FabricKind.EFA, FabricKind.TCP)
+ADEQUATE = 0.02
+"""Share of the step time that an adequate network costs at most."""
+_UNLIMITED_BYTES_PER_S = 1e15
+
+
+@dataclass(frozen=True)
+class NetworkChoice:
+    """A network, and what it does to the step."""
+
+    fabric: FabricKind
+    node_bits_per_s: float
+    """Of all NICs of a node together, one direction [bit/s]."""
+    oversubscription: float
+    step_time_s: float
+    exposed_communication_s: float
+    """All of it, that of the scale-up links too [s]."""
+    cost_share: float
+    """Of the step time, lost against a network without limit [1]."""
+
+
+def weigh_networks(
+    job: Job,
+    layout: Layout,
+    *,
+    fabrics: Iterable[FabricKind] = FABRICS,
+    node_gbps: Iterable[float] = NODE_GBPS,
+    oversubscriptions: Iterable[float] = OVERSUBSCRIPTIONS,
+) -> tuple[NetworkChoice, ...]:
+    """The step of one layout on every network asked for.
+
+    Oversubscription divides the bandwidth of every message between nodes: the worst case, where no traffic stays under
+    one leaf.
+
+    Args:
+        job: What is trained, on what; its own network is not used.
+        layout: How.
+        fabrics: Kinds of fabric.
+        node_gbps: Of a node [Gb/s].
+        oversubscriptions: Leaf bandwidth down over up [1].
+
+    Returns:
+        One choice for each combination, in the order of the arguments.
+    """
+    layouts = Layouts.of(layout)
+    best = run(_on(job, FabricKind.INFINIBAND, _UNLIMITED_BYTES_PER_S, 1.0), layouts)
+    fastest = float(best.step_time_s[0])
+    found = []
+    for fabric in fabrics:
+        for gbps in node_gbps:
+            for ratio in oversubscriptions:
+                share = gbps * 1e9 / 8.0 / job.node.accelerators
+                step = run(_on(job, fabric, share, ratio), layouts)
+                time = float(step.step_time_s[0])
+                exposed = float(step.exposed_communication_s[0])
+                found.append(NetworkChoice(fabric, gbps * 1e9, ratio, time, exposed, max(1.0 - fastest / time, 0.0)))
+    return tuple(found)
+
+
+def _on(job: Job, fabric: FabricKind, accelerator_bytes_per_s: float, oversubscription: float) -> Job:
+    """The job on another network."""
+    node = job.node.model_copy(update={"fabric": fabric})
+    return replace(job, node=node, nic_bytes_per_s=accelerator_bytes_per_s, oversubscription=oversubscription)
+
+
+def smallest_adequate(
+    choices: Iterable[NetworkChoice], fabric: FabricKind, share: float = ADEQUATE
+) -> NetworkChoice | None:
+    """The slowest network of a kind that costs no more than the share, the most oversubscribed of that speed."""
+    able = [c for c in choices if c.fabric is fabric and c.cost_share <= share]
+    return min(able, key=lambda c: (c.node_bits_per_s, -c.oversubscription), default=None)
+
+
+def next_larger(choices: Iterable[NetworkChoice], than: NetworkChoice) -> NetworkChoice | None:
+    """The next faster network of the same kind and oversubscription: what a size up would buy."""
+    faster = [
+        c
+        for c in choices
+        if c.fabric is than.fabric
+        and c.oversubscription == than.oversubscription
+        and c.node_bits_per_s > than.node_bits_per_s
+    ]
+    return min(faster, key=lambda c: c.node_bits_per_s, default=None)
