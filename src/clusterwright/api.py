@@ -133,8 +133,13 @@ def estimate(
     return ask(Asked(**layout), wish, known)
 
 
-def explain(plan: Plan | Path | str, term: str | None = None) -> Term:
+def explain(plan: Plan | Path | str, term: str | None = None, *, where: str = "plan") -> Term:
     """The tree of terms behind a plan's choice, or the part of that name.
+
+    Args:
+        plan: A plan, or its file.
+        term: Name of a part; none: the whole.
+        where: What to call the plan in a message.
 
     Raises:
         InputError: not a plan, a plan that chose nothing, or a term that it does not have.
@@ -143,7 +148,7 @@ def explain(plan: Plan | Path | str, term: str | None = None) -> Term:
     from clusterwright.plan import Plan, read_plan
 
     document = plan if isinstance(plan, Plan) else read_plan(plan)
-    where = "plan" if isinstance(plan, Plan) else plan
+    where = where if isinstance(plan, Plan) else str(plan)
     if document.terms is None:
         msg = f"{where}: chosen is null: this plan found nothing feasible, there is nothing to explain"
         raise InputError(msg)

@@ -86,7 +86,7 @@ def _bullets(out: _Page, title: str, lines: Iterable[str]) -> None:
     out.line(title)
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=3, justify="right")
-    grid.add_column()
+    grid.add_column(overflow="fold")
     for text in found:
         grid.add_row("-", out.plain(text))
     out.table(grid)
@@ -183,7 +183,9 @@ def show_value(value: float, unit: str) -> str:
 
 
 def _grow(out: _Page, tree: Tree, term: Term) -> None:
+    same = [part.value for part in term.parts if part.unit == term.unit]
+    adds_up = abs(sum(same) - term.value) <= NEGLIGIBLE * abs(term.value)
     for part in term.parts:
-        if part.unit == term.unit and abs(part.value) < NEGLIGIBLE * abs(term.value):
+        if adds_up and part.unit == term.unit and abs(part.value) < NEGLIGIBLE * abs(term.value):
             continue
         _grow(out, tree.add(out.plain(_term(part))), part)

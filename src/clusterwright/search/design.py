@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import date
 
-    from clusterwright.catalog import Catalogue
+    from clusterwright.catalog import Catalogue, Source
     from clusterwright.estimators.cost import Quote
     from clusterwright.hardware import FabricParts, FailureRates
     from clusterwright.measurement import Calibration
@@ -105,7 +105,7 @@ def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = 
     )  # fmt: skip
     if chosen is None:
         return plan
-    return _with_choice(plan, table, chosen, wish)
+    return _with_choice(plan, table, chosen, wish, known)
 
 
 def trainable(workload: Workload) -> Training:
@@ -179,7 +179,7 @@ def _relaxed(wish: Wish, setting: Setting, offered: Market) -> Callable[[], Tabl
     return run
 
 
-def _with_choice(plan: Plan, table: Table, index: int, wish: Wish) -> Plan:
+def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known) -> Plan:
     row, chosen = table.rows[index], table.candidate(index)
     return plan.model_copy(update={
         "chosen": chosen,
@@ -191,7 +191,7 @@ def _with_choice(plan: Plan, table: Table, index: int, wish: Wish) -> Plan:
         ),
         "reasons": words.reasons(table, index, plan, wish.workload),
         "warnings": words.warnings(row, chosen, wish.today, wish.workload),
-        "sources": sources(table.setting, row),
+        "sources": sources(table.setting, row, known.catalogue.sources),
     })  # fmt: skip
 
 
@@ -228,12 +228,11 @@ def tree(setting: Setting, kind: Kind, quote: Quote, chosen: Candidate) -> Term:
     )
 
 
-def sources(setting: Setting, row: Row) -> tuple[str, ...]:
-    """Where the figures behind a candidate come from, each once."""
-    found = [
+def sources(setting: Setting, row: Row, known: Mapping[str, Source]) -> tuple[str, ...]:
+    """Where the figures behind a candidate come from, each once; keys of the catalogue in full."""
+    keys = [
         row.quote.source, *row.kind.node.sources, *row.kind.accelerator.sources, *setting.model.sources,
         *setting.rates.sources, *setting.parts.sources,
     ]  # fmt: skip
+    found = [f"{s.title}: {s.url} (seen {s.seen})" if (s := known.get(key)) else key for key in keys]
     return tuple(dict.fromkeys(s for s in found if s))
-
-

@@ -1,0 +1,55 @@
+"""How fast the design search is: one full search on one core, of Llama-3.1 70B over the whole catalogue.
+
+A candidate counts when its own memory, step time and cost exist as array elements, or when an array test refused it as
+illegal. Offers do not multiply the count: a layout on a kind of node is one candidate whatever it is rented for.
+"""
+
+from __future__ import annotations
+
+import os
+
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import argparse
+import json
+import time
+from datetime import date
+
+from clusterwright import catalog
+from clusterwright.catalog.cluster_parts import load_fabric_parts, load_failure_rates
+from clusterwright.search.design import Known, Wish, largest, offered_by, setting_of, trainable
+from clusterwright.search.table import evaluate
+from clusterwright.workload import Workload
+
+DOCUMENT = {
+    "model": {"name": "llama-3.1-70b"},
+    "training": {"tokens": "1.5T", "sequence_length": 8192, "global_batch": 512, "precision": "bf16", "framework": "megatron"},
+    "constraints": {"deadline": "60 days"},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--format", choices=["text", "json"], default="text")
+    style = parser.parse_args().format
+    work, facts = Workload.model_validate(DOCUMENT), catalog.load()
+    known = Known(facts, load_fabric_parts(), load_failure_rates())
+    wish = Wish(work, facts.model("llama-3.1-70b"), DOCUMENT, date(2026, 11, 30))
+    cpu, wall = time.process_time(), time.perf_counter()
+    setting = setting_of(wish, trainable(work), known)
+    table = evaluate(setting, offered_by(work, facts).kinds, largest(work), {})
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    found = {
+        "candidates": table.counts["candidates"], "legal": table.counts["legal"], "fits": table.counts["fits"],
+        "cpu_s": cpu, "candidates_per_cpu_s": table.counts["candidates"] / cpu, "wall_s": wall,
+    }  # fmt: skip
+    if style == "json":
+        print(json.dumps(found))
+    else:
+        for key, value in found.items():
+            print(f"{key:22} {value:,.3f}" if isinstance(value, float) else f"{key:22} {value:,}")
+
+
+if __name__ == "__main__":
+    main()
