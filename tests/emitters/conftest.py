@@ -11,6 +11,8 @@ from tests.emitters.plans import make_plan
 if TYPE_CHECKING:
     from clusterwright.plan import Plan
 
+collect_ignore = ["probes"]  # run by another interpreter
+
 
 @pytest.fixture
 def plan() -> Plan:

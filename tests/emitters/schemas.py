@@ -33,7 +33,7 @@ def _mapping(loader: Loader, tree: yaml.MappingNode) -> dict[str, Any]:
 
 
 Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
-Loader.add_constructor("tag:yaml.org,2002:value", lambda loader, tree: loader.construct_yaml_str(tree))
+Loader.add_constructor("tag:yaml.org,2002:value", lambda _, tree: str(tree.value))
 
 
 def load_all(text: str) -> list[dict[str, Any]]:

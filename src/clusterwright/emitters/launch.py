@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from clusterwright.emitters.bundle import Setting, Unsupported
 from clusterwright.emitters.job import not_for
 from clusterwright.emitters.network import nccl
-from clusterwright.emitters.programs import megatron
+from clusterwright.emitters.programs import deepspeed, megatron, torchtitan
 from clusterwright.emitters.writing import comment, shell_array, shell_exports
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SCRIPT = "launch.sh"
 PORT = 29500
 """torchrun's default."""
-_PROGRAMS = {"megatron": megatron.program}
+_PROGRAMS = {"megatron": megatron.program, "torchtitan": torchtitan.program, "deepspeed": deepspeed.program}
 
 
 def program_of(job: Job, framework: str = "") -> Program | tuple[Unsupported, ...]:
@@ -59,17 +59,12 @@ def _paths(job: Job) -> str:
 def _start(job: Job, program: Program) -> str:
     world = job.chosen.accelerators
     return f"""\
-program="{program.path}"
 if [ "${{WORLD_SIZE:-{world}}}" != "{world}" ]; then
   echo "the plan is for {world} ranks, not ${{WORLD_SIZE}}" >&2
   exit 1
 fi
-if [ ! -f "$program" ]; then
-  echo "$program: not in this image; name it with --set program, or start in its folder" >&2
-  exit 1
-fi
-if [ -n "${{RANK:-}}" ]; then
-  exec python "$program" "${{arguments[@]}}"
+{_command(program)}if [ -n "${{RANK:-}}" ]; then
+  exec python "${{command[@]}}" "${{arguments[@]}}"
 fi
 exec torchrun \\
   --nnodes={job.nodes} \\
@@ -77,7 +72,19 @@ exec torchrun \\
   --node-rank="${{NODE_RANK:?the number of this node, from 0}}" \\
   --master-addr="${{MASTER_ADDR:?the address of node 0}}" \\
   --master-port="${{MASTER_PORT:-{PORT}}}" \\
-  "$program" "${{arguments[@]}}"
+  "${{command[@]}}" "${{arguments[@]}}"
+"""
+
+
+def _command(program: Program) -> str:
+    if program.module:
+        return f"command=(-m {program.path})\n"
+    return f"""\
+command=("{program.path}")
+if [ ! -f "${{command[0]}}" ]; then
+  echo "${{command[0]}}: not in this image; name it with --set program, or start in its folder" >&2
+  exit 1
+fi
 """
 
 

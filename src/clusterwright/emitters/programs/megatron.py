@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clusterwright.emitters.bundle import Setting, Unsupported
 from clusterwright.emitters.programs.program import Program
-from clusterwright.emitters.programs.rates import peak_rate
+from clusterwright.emitters.programs.rates import peak_rate, warmup_steps
 from clusterwright.model import Attention, Experts, FeedForward, LatentAttention, StateSpace
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from clusterwright.workload import Training
 
 FSDP = ("zero2", "zero3", "fsdp", "hsdp")
-MAX_WARMUP_STEPS = 8000
 
 
 def program(job: Job, training: Training) -> Program | tuple[Unsupported, ...]:
@@ -200,13 +199,13 @@ def _pipeline(job: Job) -> list[Setting]:
     return [
         _one(
             "--pipeline-model-parallel-layout",
-            _stages(layers, stages),
+            _stages(layers, stages, job.model.mtp),
             f"{layers} layers over {stages} stages, unevenly; the ends have least [chosen.layout.pp, vpp]",
         )
     ]
 
 
-def _stages(layers: int, stages: int) -> str:
+def _stages(layers: int, stages: int, mtp: int = 0) -> str:
     """Layers of each stage as Megatron writes them; what is left over goes to the middle stages.
 
     >>> _stages(5, 4)
@@ -215,7 +214,7 @@ def _stages(layers: int, stages: int) -> str:
     least, more = divmod(layers, stages)
     start = (stages - more) // 2
     counts = [least + (start <= i < start + more) for i in range(stages)]
-    return "|".join(f"{'E' * (i == 0)}{'t' * n}{'L' * (i == stages - 1)}" for i, n in enumerate(counts))
+    return "|".join(f"{'E' * (i == 0)}{'t' * n}{('m' * mtp + 'L') * (i == stages - 1)}" for i, n in enumerate(counts))
 
 
 def _batch(job: Job, training: Training) -> list[Setting]:
@@ -415,13 +414,12 @@ def _sharding(job: Job) -> list[Setting]:
 def _schedule(job: Job, training: Training, rate: str) -> list[Setting]:
     del job
     origin = "not of the plan: schedule of Llama 3, arXiv 2407.21783 section 3.4.1; --set lr"
-    warmup = min(MAX_WARMUP_STEPS, math.ceil(training.steps / 150))
     return [
         _one("--lr", rate, origin),
         _one("--lr-decay-style", "cosine", origin),
         _one(
             "--lr-warmup-iters",
-            warmup,
+            warmup_steps(training),
             "8000 of 1200000 steps there, the same share here, at most 8000 (arXiv 2407.21783 section 3.4.1)",
         ),
     ]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from clusterwright.emitters.bundle import Setting, Unsupported
 
+HERE = 'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"'
+"""A shell line that finds the folder of the launcher."""
 KEYS_NEEDED = ("data_dir", "checkpoint_dir", "tokenizer", "interface")
 KEYS_TAKEN = ("lr", "rotary_base", "program", "dscp")
 
@@ -18,9 +20,11 @@ class Program:
 
     framework: str
     path: str
-    """Of the program; a shell text that may expand variables."""
+    """Of the program, or its name as a Python module; a shell text that may expand variables."""
     arguments: tuple[Setting, ...]
     environment: tuple[Setting, ...]
+    module: bool = False
+    """Whether ``path`` names a Python module instead of a file."""
     prepare: str = ""
     """Shell lines that run before it."""
     finished: str = ""

@@ -9,9 +9,19 @@ from clusterwright.emitters.bundle import Unsupported
 
 if TYPE_CHECKING:
     from clusterwright.emitters.job import Job
+    from clusterwright.workload import Training
 
 PUBLISHED = ((8e9, "3e-4"), (70e9, "1.5e-4"), (405e9, "8e-5"))
 """Parameters and peak learning rate of Llama 3 (arXiv 2407.21783, table 3)."""
+
+
+MAX_WARMUP_STEPS, STEPS_PER_WARMUP_STEP = 8000, 150
+"""8000 of 1200000 steps (arXiv 2407.21783, section 3.4.1)."""
+
+
+def warmup_steps(training: Training) -> int:
+    """Steps of the learning rate's rise: the share of the published run, and no more than it had."""
+    return min(MAX_WARMUP_STEPS, math.ceil(training.steps / STEPS_PER_WARMUP_STEP))
 
 
 def peak_rate(job: Job) -> tuple[str, Unsupported | None]:

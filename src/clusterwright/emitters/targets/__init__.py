@@ -1,6 +1,17 @@
 """The targets, one file each."""
 
-from clusterwright.emitters.targets import jobset, kueue, megatron, nccl, pytorchjob, slurm, trainjob, volcano
+from clusterwright.emitters.targets import (
+    deepspeed,
+    jobset,
+    kueue,
+    megatron,
+    nccl,
+    pytorchjob,
+    slurm,
+    torchtitan,
+    trainjob,
+    volcano,
+)
 
 TARGETS = (
     volcano.TARGET,
@@ -10,6 +21,8 @@ TARGETS = (
     pytorchjob.TARGET,
     slurm.TARGET,
     megatron.TARGET,
+    torchtitan.TARGET,
+    deepspeed.TARGET,
     nccl.TARGET,
 )
 """Every target, in the order they are listed."""
