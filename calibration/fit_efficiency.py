@@ -48,6 +48,7 @@ def parameters(document: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - a TOML
     ]
     for i, _ in enumerate(document["stack"]):
         paths += [("stack", i, k) for k in ("factor", "host", "host_experts", "step")]
+        paths += [("stack", i, "pipeline_host")] if "pipeline_host" in document["stack"][i] else []
         paths += [("stack", i, "hidden", k) for k in ("dp", "tp", "ep", "pp")]
     return paths
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from clusterwright.errors import InputError
 from clusterwright.estimators.grid import Layouts
+from clusterwright.estimators.job import Job
 from clusterwright.estimators.training import run
 from clusterwright.hardware import FabricKind
+from clusterwright.workload import Training
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clusterwright.estimators.job import Job
     from clusterwright.layout import Layout
+    from clusterwright.plan import Plan
 
 NODE_GBPS = (100, 200, 400, 800, 1600, 3200)
 """Scale-out bandwidth of a node that is tried [Gb/s]."""
@@ -75,6 +78,31 @@ def weigh_networks(
                 exposed = float(step.exposed_communication_s[0])
                 found.append(NetworkChoice(fabric, gbps * 1e9, ratio, time, exposed, max(1.0 - fastest / time, 0.0)))
     return tuple(found)
+
+
+def weigh_networks_of_plan(plan: Plan) -> tuple[NetworkChoice, ...]:
+    """`weigh_networks` for the job of a plan.
+
+    Raises:
+        InputError: the plan chose nothing, or is not of a training run.
+    """
+    section = plan.workload.get("training")
+    if plan.chosen is None or plan.hardware_node is None or plan.hardware_accelerator is None or section is None:
+        msg = "the networks of a plan are weighed for the training run that it chose; this plan has none"
+        raise InputError(msg)
+    training = Training.model_validate(section)
+    job = Job(
+        plan.model,
+        plan.hardware_accelerator,
+        plan.hardware_node,
+        sequence_length=training.sequence_length,
+        precision=training.precision,
+        framework=training.framework,
+        year=plan.catalogue_date.year + (plan.catalogue_date.month - 1) / 12,
+        method=training.method,
+        lora_rank=training.lora_rank,
+    )
+    return weigh_networks(job, plan.chosen.layout)
 
 
 def _on(job: Job, fabric: FabricKind, accelerator_bytes_per_s: float, oversubscription: float) -> Job:

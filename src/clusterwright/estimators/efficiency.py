@@ -69,6 +69,12 @@ class Stack(Noun):
     optimizer: float
     host_experts: float = 4e-3
     """Time to launch and route one mixture layer, forward and backward, beyond a dense one [s]."""
+    pipeline_host: float = 0.0
+    """Growth of the launch time under a pipeline, for every tensor-parallel rank: blocking messages serialise them."""
+    logit_bytes: float = 10.0
+    """Bytes a logit of the micro-batch: bf16 and fp32 copies and the gradient; 18 where the loss is not fused [B]."""
+    selective: float = 1.0
+    """Share of a layer's activations that selective recompute keeps, beyond dropping unfused attention's scores."""
     kept: float = 1.0
     """Activations that it keeps over those of fused kernels."""
 

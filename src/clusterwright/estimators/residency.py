@@ -87,5 +87,5 @@ def _activations(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) 
     full = lay.recompute == RECOMPUTES.index("full")
     selective = lay.recompute == RECOMPUTES.index("selective")
     kept = {name: stack.kept * value for name, value in kept.items()}
-    a_layer = np.where(full, entry, np.where(selective, kept["kept"] - kept["core"], kept["kept"]))
+    a_layer = np.where(full, entry, np.where(selective, stack.selective * (kept["kept"] - kept["core"]), kept["kept"]))
     return held * a_layer + np.where(full, kept["largest"], np.where(selective, kept["core"], 0.0)) + entry

@@ -154,7 +154,7 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> tuple[Device, di
         "kept": kept,
         "core": core,
         "largest": largest[where],
-        "logits": 10.0 * (tokens * job.model.vocab / axes[0])[where],
+        "logits": machine.stack.logit_bytes * (tokens * job.model.vocab / axes[0])[where],
     }
 
 
@@ -179,11 +179,9 @@ def _step(
     again = again * device.layers * stack.factor
     busy = products + attention + elementwise + again
     mixtures = sum(b.count for b in job.model.blocks if isinstance(b.feed, Experts)) / job.model.layers
-    host = (
-        (stack.host + stack.host_experts * mixtures)
-        * device.layers
-        * np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
-    )
+    relaunched = np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
+    serial = np.where(lay.pp > 1, 1.0 + stack.pipeline_host * lay.tp, 1.0)
+    host = (stack.host + stack.host_experts * mixtures) * device.layers * relaunched * serial
     floor = np.maximum(busy + talk["tp"] + talk["ep"], host) - busy - talk["tp"] - talk["ep"]
     if calibration is not None:
         scale = calibration.compute.value
