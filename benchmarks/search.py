@@ -6,11 +6,6 @@ illegal. Offers do not multiply the count: a layout on a kind of node is one can
 
 from __future__ import annotations
 
-import os
-
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"
-
 import argparse
 import json
 import time
@@ -24,7 +19,7 @@ from clusterwright.workload import Workload
 
 DOCUMENT = {
     "model": {"name": "llama-3.1-70b"},
-    "training": {"tokens": "1.5T", "sequence_length": 8192, "global_batch": 512, "precision": "bf16", "framework": "megatron"},
+    "training": {"tokens": "1.5T", "sequence_length": 8192, "global_batch": 512, "framework": "megatron"},
     "constraints": {"deadline": "60 days"},
 }
 

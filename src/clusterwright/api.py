@@ -202,7 +202,7 @@ def validate(
         return validation.validate((shipped,), known, factors)
 
 
-def fabric(  # noqa: PLR0913 - one argument for each thing a designer chooses
+def fabric(
     *,
     nodes: int,
     nics: int,
@@ -252,9 +252,7 @@ def goodput(
     rates = load_failure_rates()
     if mtbf_s is not None:
         rates = rates.model_copy(update={"mtbf_s": mtbf_s})
-    return estimate_goodput(
-        accelerators, checkpoint_bytes, write_bytes_per_s, rates, mode=mode, interval_s=interval_s
-    )
+    return estimate_goodput(accelerators, checkpoint_bytes, write_bytes_per_s, rates, mode=mode, interval_s=interval_s)
 
 
 def read_calibration(path: Path | str) -> Calibration:

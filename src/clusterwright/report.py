@@ -94,7 +94,8 @@ def _bullets(out: _Page, title: str, lines: Iterable[str]) -> None:
 
 
 def _choice(out: _Page, plan: Plan, chosen: Candidate) -> None:
-    out.table(_facts(chosen, f"{plan.model.name}: {chosen.nodes} x {chosen.node}, {chosen.accelerators} {chosen.accelerator}"))
+    cluster = f"{chosen.nodes} x {chosen.node}, {chosen.accelerators} {chosen.accelerator}"
+    out.table(_facts(chosen, f"{plan.model.name}: {cluster}"))
 
 
 def _facts(chosen: Candidate, title: str) -> Table:
@@ -107,27 +108,35 @@ def _facts(chosen: Candidate, title: str) -> Table:
 
 
 def _lines(chosen: Candidate) -> list[tuple[str, str]]:
-    offer, layout, found, fabric = chosen.offer, chosen.layout, chosen.estimate, chosen.fabric
-    seen = f", seen {offer.seen.isoformat()}" if offer.seen else ""
-    region = f", {offer.region}" if offer.region else ""
-    low, high = found.interval
+    found, store = chosen.estimate, chosen.storage
+    step = f"{show_duration(found.step_time_s)} ({found.interval[0]:.2f} to {found.interval[1]:.2f} s, 80%)"
+    run = f"{show_duration(found.train_time_s)}, goodput {found.goodput:.1%}, {show_money(found.cost_usd)}"
+    saves = f"{show_bytes(store.checkpoint_bytes)} every {show_duration(store.checkpoint_interval_s)}"
     return [
         ("cluster", f"{chosen.nodes} nodes and {chosen.spares} spare, {chosen.accelerators} accelerators"),
-        ("offer", f"{offer.provider} {offer.instance}, {offer.term}{region}, "
-                  f"${offer.usd_per_accelerator_hour:.2f} an accelerator-hour{seen}"),
+        ("offer", _offer(chosen)),
         ("layout", layout_words(chosen)),
-        ("step", f"{show_duration(found.step_time_s)} ({low:.2f} to {high:.2f} s, 80%), MFU {found.mfu:.1%}, "
-                 f"{found.tokens_per_s:,.0f} tokens/s"),
+        ("step", f"{step}, MFU {found.mfu:.1%}, {found.tokens_per_s:,.0f} tokens/s"),
         ("memory", f"{show_bytes(found.memory_bytes)} an accelerator"),
-        ("run", f"{show_duration(found.train_time_s)}, goodput {found.goodput:.1%}, {show_money(found.cost_usd)}, "
-                f"{found.power_w / 1e3:,.0f} kW"),
-        ("fabric", "one node" if fabric.tiers == 0 else
-                   f"{fabric.topology}, {fabric.tiers} tiers: {fabric.leaf} leaf, {fabric.spine} spine, {fabric.core} core "
-                   f"switches, {fabric.cables:,} cables"),
-        ("storage", f"{show_bytes(chosen.storage.checkpoint_bytes)} every "
-                    f"{show_duration(chosen.storage.checkpoint_interval_s)}, "
-                    f"{show_bytes(chosen.storage.write_bytes_per_s)}/s"),
-    ]  # fmt: skip
+        ("run", f"{run}, {found.power_w / 1e3:,.0f} kW"),
+        ("fabric", _fabric(chosen)),
+        ("storage", f"{saves}, {show_bytes(store.write_bytes_per_s)}/s"),
+    ]
+
+
+def _offer(chosen: Candidate) -> str:
+    offer = chosen.offer
+    place = f"{offer.provider} {offer.instance}, {offer.term}" + (f", {offer.region}" if offer.region else "")
+    seen = f", seen {offer.seen.isoformat()}" if offer.seen else ""
+    return f"{place}, ${offer.usd_per_accelerator_hour:.2f} an accelerator-hour{seen}"
+
+
+def _fabric(chosen: Candidate) -> str:
+    fabric = chosen.fabric
+    if fabric.tiers == 0:
+        return "one node"
+    switches = f"{fabric.leaf} leaf, {fabric.spine} spine, {fabric.core} core switches"
+    return f"{fabric.topology}, {fabric.tiers} tiers: {switches}, {fabric.cables:,} cables"
 
 
 def layout_words(candidate: Candidate) -> str:

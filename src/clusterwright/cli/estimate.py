@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -33,7 +34,11 @@ DEGREE = click.IntRange(min=1, max=2**24)
 @click.option("--calibration", type=click.Path(path_type=Path), help="Factors fitted to your own runs.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
-    workload: Path, catalog: Path | None, calibration: Path | None, style: str, **layout: object
+    workload: Path,
+    catalog: Path | None,
+    calibration: Path | None,
+    style: str,
+    **layout: Any,  # noqa: ANN401 - the options of a layout are the fields of Asked
 ) -> int:
     """Predict what one layout would do for WORKLOAD: step time, memory, time and cost."""
     from clusterwright import api, report

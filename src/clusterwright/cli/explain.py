@@ -21,7 +21,8 @@ def command(plan: Path, term: str | None, style: str) -> int:
     document = read_plan(plan)
     tree = api.explain(document, term, where=str(plan))
     if style == "json":
-        print(json.dumps({**tree.model_dump(mode="json"), "sources": list(document.sources)}, indent=2, allow_nan=False))
+        whole = {**tree.model_dump(mode="json"), "sources": list(document.sources)}
+        print(json.dumps(whole, indent=2, allow_nan=False))
     else:
         report.show_term(tree, document.sources, sys.stdout)
     return 0

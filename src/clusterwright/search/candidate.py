@@ -18,6 +18,7 @@ from clusterwright.search.evaluate import saved_bytes, useful_time
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from clusterwright.hardware import FabricParts, FailureRates, Node
@@ -119,7 +120,9 @@ def fabric_of(node: Node, nodes: int, oversubscription: float, parts: FabricPart
 
 
 @functools.lru_cache(maxsize=65536)
-def _network(nodes: int, nics: int, nic_bits_per_s: float, radix: int, oversubscription: float, parts: FabricParts) -> Fabric:
+def _network(
+    nodes: int, nics: int, nic_bits_per_s: float, radix: int, oversubscription: float, parts: FabricParts
+) -> Fabric:
     for topology in (Topology.SHARED_SPINE, Topology.INDEPENDENT_RAILS):
         try:
             found = design_fabric(nodes, nics, nic_bits_per_s, radix, topology, oversubscription, parts)

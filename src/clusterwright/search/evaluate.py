@@ -16,8 +16,8 @@ from clusterwright.estimators.cost import Quote, rent_cost
 from clusterwright.estimators.goodput import estimate_goodput
 from clusterwright.estimators.storage import checkpoint_bytes, write_bandwidth_for_stall
 from clusterwright.estimators.training import RECOMPUTES, SHARDINGS, USABLE_MEMORY, Job, Layouts, run
-from clusterwright.layout import Layout
 from clusterwright.laws.reliability import job_mtbf
+from clusterwright.layout import Layout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -97,6 +97,9 @@ def useful_time(
         rates: How often things fail.
         write_bytes_per_s: Of the storage that is there; none: what synchronous saves at 1% of the time need. [B/s]
     """
+    if not len(nodes):
+        nothing = np.zeros(0)
+        return Useful(nothing, nothing.astype(np.int64), nothing, nothing, size)
     count = nodes * accelerators_a_node
     write = (
         write_bandwidth_for_stall(size, job_mtbf(count, rates.mtbf_s))
@@ -106,16 +109,18 @@ def useful_time(
     found = estimate_goodput(count, size, write, rates)
     length = int(nodes.max(initial=0)) + 1
 
-    def table(values: NDArray[np.generic], kind: type) -> NDArray[np.generic]:
-        whole = np.zeros(length, dtype=kind)
+    def table(values: Floats | Integers) -> Floats:
+        whole = np.zeros(length)
         whole[nodes] = values
         return whole
 
     return Useful(
-        np.asarray(table(found.goodput, float), dtype=float), np.asarray(table(found.spares, int), dtype=np.int64),
-        np.asarray(table(found.checkpoint_interval_s, float), dtype=float), np.asarray(table(write, float), dtype=float),
-        size,
-    )  # fmt: skip
+        goodput=table(found.goodput),
+        spares=table(found.spares).astype(np.int64),
+        interval_s=table(found.checkpoint_interval_s),
+        write_bytes_per_s=table(write),
+        checkpoint_bytes=size,
+    )
 
 
 def best_by_nodes(

@@ -94,7 +94,9 @@ def _infeasible(table: Table, workload: Workload) -> list[Rejected]:
             show = _SHOW[key]
             needs, limit = show(float(_values(table)[key][row])), show(getattr(workload.constraints, key))
             why = f"needs {needs} {_SUPERLATIVE[key]}; {key} {limit}{together}"
-        found.append(Rejected(candidate=table.candidate(row), binding_constraint=_constraint(key), why=why, count=len(rows)))
+        found.append(
+            Rejected(candidate=table.candidate(row), binding_constraint=_constraint(key), why=why, count=len(rows))
+        )
     return found
 
 
@@ -112,13 +114,19 @@ def _tempting(table: Table, workload: Workload, chosen: int) -> list[Rejected]:
         # The nearest miss that is still better: the least beyond the limit.
         values = table.ordered if key == "largest_order" else _values(table)[key]
         row = int(rows[np.argmin(values[rows])])
-        gain = show_duration(wanted[chosen] - wanted[row]) if objective == "time" else show_money(wanted[chosen] - wanted[row])
+        gain = (
+            show_duration(wanted[chosen] - wanted[row])
+            if objective == "time"
+            else show_money(wanted[chosen] - wanted[row])
+        )
         why = f"{gain} {'sooner' if objective == 'time' else 'cheaper'}, but "
         if key == "largest_order":
             why += f"{table.ordered[row]} nodes are more than the offer's {table.rows[row].quote.largest_order}"
         else:
             why += f"needs {_SHOW[key](float(values[row]))}; {key} {_SHOW[key](getattr(workload.constraints, key))}"
-        found.append(Rejected(candidate=table.candidate(row), binding_constraint=_constraint(key), why=why, count=len(rows)))
+        found.append(
+            Rejected(candidate=table.candidate(row), binding_constraint=_constraint(key), why=why, count=len(rows))
+        )
     return found
 
 

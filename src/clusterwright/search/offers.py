@@ -80,7 +80,11 @@ def market(constraints: Constraints, catalogue: Catalogue) -> Market:
         nodes[node.name] = node
         groups[node.name].append(offer)
     kinds = tuple(
-        Kind(nodes[name], catalogue.accelerator(nodes[name].accelerator), tuple(Quote.of(o, nodes[name].accelerators) for o in found))
+        Kind(
+            nodes[name],
+            catalogue.accelerator(nodes[name].accelerator),
+            tuple(Quote.of(o, nodes[name].accelerators) for o in found),
+        )
         for name, found in sorted(groups.items())
     )
     return Market(kinds, dict(left_out), unknown_network)
@@ -90,7 +94,9 @@ def own_cluster(cluster: ExistingCluster, catalogue: Catalogue) -> Market:
     """A cluster that is already there, as the only kind with one quote."""
     node = catalogue.node(cluster.node)
     if cluster.nic_gbps is not None:
-        node = node.model_copy(update={"nic_bits_per_s": cluster.nic_gbps * 1e9, "nics": node.nics or node.accelerators})
+        node = node.model_copy(
+            update={"nic_bits_per_s": cluster.nic_gbps * 1e9, "nics": node.nics or node.accelerators}
+        )
         if node.fabric in {FabricKind.NONE, FabricKind.UNKNOWN}:
             node = node.model_copy(update={"fabric": FabricKind.ROCE})
     a_node = cluster.usd_per_hour / cluster.nodes

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 
-def front(time: Floats, money: Floats, tie: Integers | None = None) -> Integers:
+def front(time: Floats, money: Floats, tie: Floats | None = None) -> Integers:
     """Indices of the points that no other point beats in both, from the fastest to the cheapest.
 
     Args:

@@ -131,14 +131,15 @@ def legal_layouts(model: Model, training: Training, limits: Limits) -> Space:
     """
     batch = training.batch_sequences
     if batch > LARGEST_BATCH:
-        raise InputError(f"[training] global_batch: {batch:,} sequences are more than {LARGEST_BATCH:,}, the most that is tried")
+        raise InputError(
+            f"[training] global_batch: {batch:,} sequences are more than the {LARGEST_BATCH:,} that are tried"
+        )
     names, values = _axes(model, training, limits)
     grid = dict(zip(names, np.ix_(*values), strict=True))
     shape = tuple(len(v) for v in values)
     open_grid = np.ones(shape, dtype=bool)
-    sharding = [SHARDINGS.index(s) for s in _kept(SHARDING_OF[training.framework], limits.pins.get("sharding"), SHARDINGS)]
-    recompute = [RECOMPUTES.index(r) for r in _kept(RECOMPUTES, limits.pins.get("recompute"), RECOMPUTES)]
-    each = len(sharding) * len(recompute)
+    pairs = _pairs(training.framework, limits.pins)
+    each = len(pairs)
     refused = {}
     for why, broken in rules(model, training, limits, grid):
         hit = open_grid & broken
@@ -149,7 +150,6 @@ def legal_layouts(model: Model, training: Training, limits: Limits) -> Space:
     places = np.nonzero(open_grid)
     rows = {name: np.repeat(v[i].astype(np.int64), each) for name, v, i in zip(names, values, places, strict=True)}
     count = len(places[0])
-    pairs = [(s, r) for s in sharding for r in recompute]
     layouts = Layouts(
         **rows,
         global_batch=np.full(count * each, batch, dtype=np.int64),
@@ -195,7 +195,8 @@ def rules(model: Model, training: Training, limits: Limits, grid: Mapping[str, I
 
 def kv_heads(model: Model) -> int:
     """Key and value heads that tensor parallelism splits (the least of the attention layers)."""
-    return min((b.mixer.kv_heads for b in model.blocks if b.mixer is not None and b.mixer.kind != "state-space"), default=1)
+    mixers = [b.mixer for b in model.blocks if b.mixer is not None and b.mixer.kind != "state-space"]
+    return min((m.kv_heads for m in mixers), default=1)
 
 
 def _axes(model: Model, training: Training, limits: Limits) -> tuple[tuple[str, ...], list[Integers]]:
@@ -224,18 +225,19 @@ def _powers(limit: int) -> list[int]:
     return [2**i for i in range(limit.bit_length()) if 2**i <= limit]
 
 
-def _kept(words: tuple[str, ...], pin: int | str | None, known: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(w for w in words if pin is None) or ((str(pin),) if pin in known else words)
+def _pairs(framework: str, pins: Mapping[str, int | str]) -> list[tuple[int, int]]:
+    """Every sharding with every recompute, as codes."""
+    shardings = (str(pins["sharding"]),) if "sharding" in pins else SHARDING_OF[framework]
+    recomputes = (str(pins["recompute"]),) if "recompute" in pins else RECOMPUTES
+    return [(SHARDINGS.index(s), RECOMPUTES.index(r)) for s in shardings for r in recomputes]
 
 
 def _without_idle_sharding(space: Space, framework: str) -> Space:
     """Sharded states over one rank are not sharded: of such twins only the first is kept."""
-    lay = space.layouts
-    options = SHARDING_OF[framework]
-    if len(options) == 1:
+    lay, first = space.layouts, SHARDINGS.index(SHARDING_OF[framework][0])
+    if not space.legal or not (lay.sharding == first).any():
         return space
-    present = np.unique(lay.sharding)
-    idle = (lay.dp * lay.cp == 1) & (lay.sharding != present[0])
+    idle = (lay.dp * lay.cp == 1) & (lay.sharding != first)
     if not idle.any():
         return space
     kept = Layouts(*(getattr(lay, f.name)[~idle] for f in fields(lay)))

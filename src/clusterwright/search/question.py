@@ -87,7 +87,9 @@ def ask(asked: Asked, wish: Wish, known: Known) -> Answer:
 def illegal(layout: Layout, wish: Wish, training: Training, kind: Kind) -> list[str]:
     """The rules that a layout breaks, each naming what was given."""
     grid = {name: np.array([getattr(layout, name)]) for name in AXES}
-    limits = Limits(1, kind.node.scale_up_domain, LARGEST_WORLD, kind.max_nodes and kind.max_nodes * kind.node.accelerators)
+    limits = Limits(
+        1, kind.node.scale_up_domain, LARGEST_WORLD, kind.max_nodes and kind.max_nodes * kind.node.accelerators
+    )
     figures = {**{n: getattr(layout, n) for n in AXES}, "global_batch": layout.global_batch,
                "sequence_length": training.sequence_length, "heads": wish.model.heads, "layers": wish.model.layers,
                "experts": wish.model.experts}  # fmt: skip

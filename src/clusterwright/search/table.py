@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from clusterwright.estimators.cost import Quote
     from clusterwright.plan import Candidate
     from clusterwright.search.offers import Kind
+    from clusterwright.search.propose import Space
     from clusterwright.workload import Constraints
 
     Floats = NDArray[np.float64]
@@ -105,54 +107,59 @@ def evaluate(
     alike: dict[tuple[object, ...], list[Kind]] = {}
     for kind in kinds:
         alike.setdefault(kind.alike, []).append(kind)
-    groups, counts, refused = [], {"candidates": 0, "legal": 0, "fits": 0, "out of memory": 0}, {}
+    groups: list[Group] = []
+    counts: Counter[str] = Counter({"candidates": 0, "legal": 0, "fits": 0, "out of memory": 0})
+    refused: Counter[str] = Counter()
     for number, same in enumerate(alike.values()):
-        kind = same[0]
-        limits = _limits(kind, max_accelerators, pins)
+        node = same[0].node
+        limits = Limits(node.accelerators, node.scale_up_domain, max_accelerators, same[0].max_nodes, pins)
         space = legal_layouts(setting.model, setting.training, limits)
-        layouts = space.layouts
-        nodes = np.flatnonzero(np.bincount(layouts.tp * layouts.cp * layouts.pp * layouts.dp // kind.node.accelerators)) if space.legal else np.zeros(0, dtype=np.int64)
-        useful = setting.useful(nodes, kind.node.accelerators)
-        cheapest = min((q for k in same for q in k.quotes), key=lambda q: q.usd_per_node_hour)
-        best = best_by_nodes(setting.job(kind), space, useful, cheapest, setting.training.steps, setting.calibration)
-        groups.append(Group(tuple(same), best, useful))
-        for key, count in (("candidates", space.candidates), ("legal", space.legal), ("fits", best.fits), ("out of memory", best.too_large)):
-            counts[key] += count
-        for why, count in space.refused.items():
-            refused[why] = refused.get(why, 0) + count
+        group = _group(setting, tuple(same), space)
+        groups.append(group)
+        refused.update(space.refused)
+        found = {"candidates": space.candidates, "legal": space.legal, "fits": group.best.fits}
+        counts.update({**found, "out of memory": group.best.too_large})
         if progress is not None:
             progress((number + 1) / len(alike))
     return _table(setting, tuple(groups), counts, refused)
 
 
-def _limits(kind: Kind, max_accelerators: int, pins: Mapping[str, int | str]) -> Limits:
-    return Limits(kind.node.accelerators, kind.node.scale_up_domain, max_accelerators, kind.max_nodes, pins)
+def _group(setting: Setting, kinds: tuple[Kind, ...], space: Space) -> Group:
+    node, lay = kinds[0].node, space.layouts
+    nodes = np.flatnonzero(np.bincount(lay.tp * lay.cp * lay.pp * lay.dp // node.accelerators))
+    useful = setting.useful(nodes, node.accelerators)
+    cheapest = min((q for k in kinds for q in k.quotes), key=lambda q: q.usd_per_node_hour)
+    job, steps = setting.job(kinds[0]), setting.training.steps
+    return Group(kinds, best_by_nodes(job, space, useful, cheapest, steps, setting.calibration), useful)
 
 
-def _table(setting: Setting, groups: tuple[Group, ...], counts: dict[str, int], refused: dict[str, int]) -> Table:
+def _table(setting: Setting, groups: tuple[Group, ...], counts: Mapping[str, int], refused: Mapping[str, int]) -> Table:
     rows: list[Row] = []
     pieces: list[tuple[Floats, ...]] = []
     for group in groups:
-        best, useful = group.best, group.useful
-        count = len(best.nodes)
-        if not count:
-            continue
-        time = setting.training.steps * best.columns["step_time_s"] / useful.goodput[best.nodes]
-        simple = complexity(best.layouts)
-        for kind in group.kinds:
-            watts = node_power(kind.node, kind.accelerator, setting.power_ratio)
+        for kind in group.kinds if len(group.best.nodes) else ():
             for quote in kind.quotes:
-                rows.extend(Row(group, kind, quote, place) for place in range(count))
-                ordered = best.nodes + np.array([spares_of(useful, int(n), quote) for n in best.nodes], dtype=np.int64)
-                fabric = np.array([_fabric_w(setting, kind, int(n)) for n in ordered])
-                power = run_power(ordered, watts, fabric)
-                pieces.append((best.nodes, ordered, time, rent_cost(ordered, quote, time), power, best.nodes + simple / 64))
-    arrays = [np.concatenate([p[i] for p in pieces]) if pieces else np.zeros(0) for i in range(6)]
+                rows.extend(Row(group, kind, quote, place) for place in range(len(group.best.nodes)))
+                pieces.append(_figures(setting, group, kind, quote))
+    nodes, ordered, time, cost, power, tie = (
+        np.concatenate([p[i] for p in pieces]) if pieces else np.zeros(0) for i in range(6)
+    )
     return Table(
-        setting, groups, tuple(rows), arrays[0].astype(np.int64), arrays[1].astype(np.int64), *arrays[2:],
-        counts=counts, refused=refused,
+        setting=setting, groups=groups, rows=tuple(rows), nodes=nodes.astype(np.int64),
+        ordered=ordered.astype(np.int64), time_s=time, cost_usd=cost, power_w=power, tie=tie, counts=counts,
+        refused=refused,
     )  # fmt: skip
 
 
-def _fabric_w(setting: Setting, kind: Kind, nodes: int) -> float:
-    return fabric_of(kind.node, nodes, setting.oversubscription, setting.parts).power_w or 0.0
+def _figures(setting: Setting, group: Group, kind: Kind, quote: Quote) -> tuple[Floats, ...]:
+    """Nodes, nodes ordered, time, cost, power and tie of every number of nodes at one price."""
+    best, useful = group.best, group.useful
+    ordered = best.nodes + np.array([spares_of(useful, int(n), quote) for n in best.nodes], dtype=np.int64)
+    time = setting.training.steps * best.columns["step_time_s"] / useful.goodput[best.nodes]
+    fabric = np.array(
+        [fabric_of(kind.node, int(n), setting.oversubscription, setting.parts).power_w or 0.0 for n in ordered]
+    )
+    power = run_power(ordered, node_power(kind.node, kind.accelerator, setting.power_ratio), fabric)
+    # A layout's complexity is far below 64, so that fewer nodes always come first.
+    tie = best.nodes + complexity(best.layouts) / 64
+    return best.nodes.astype(float), ordered.astype(float), time, rent_cost(ordered, quote, time), power, tie

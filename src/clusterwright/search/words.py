@@ -31,7 +31,8 @@ def reasons(table: Table, index: int, plan: Plan, workload: Workload) -> tuple[s
     chosen, objective = table.candidate(index), workload.prefer.objective
     allowed = feasible(table, workload.constraints)
     what = {"cost": "the cheapest", "time": "the fastest", "balanced": "the knee of the front"}[objective]
-    kept = [k for k in ("deadline", "budget", "power", "max_accelerators") if getattr(workload.constraints, k) is not None]
+    keys = ("deadline", "budget", "power", "max_accelerators")
+    kept = [k for k in keys if getattr(workload.constraints, k) is not None]
     clusters = f"{len(allowed):,} clusters and prices" if len(allowed) != 1 else "the only cluster and price"
     found = [f"{what} of {clusters}" + (f" that keep {', '.join(kept)}" if kept else "")]
     if objective == "balanced" and len(plan.front) > 1:
@@ -72,11 +73,11 @@ def _against(chosen: Candidate, rival: Candidate, objective: str) -> str:
 def _against_ends(chosen: Candidate, plan: Plan) -> list[str]:
     fastest, cheapest = plan.front[0].estimate, plan.front[-1].estimate
     ours = chosen.estimate
+    money, time = show_money(fastest.cost_usd - ours.cost_usd), show_duration(ours.train_time_s - fastest.train_time_s)
+    less, sooner = show_money(ours.cost_usd - cheapest.cost_usd), cheapest.train_time_s - ours.train_time_s
     return [
-        f"{show_money(fastest.cost_usd - ours.cost_usd)} cheaper than the fastest, "
-        f"which would save {show_duration(ours.train_time_s - fastest.train_time_s)}",
-        f"{show_duration(cheapest.train_time_s - ours.train_time_s)} sooner than the cheapest shown, "
-        f"which would save {show_money(ours.cost_usd - cheapest.cost_usd)}",
+        f"{money} cheaper than the fastest, which would save {time}",
+        f"{show_duration(sooner)} sooner than the cheapest shown, which would save {less}",
     ]
 
 
