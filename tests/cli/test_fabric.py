@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from clusterwright import cli
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[2]
 USUAL = ["fabric", "--nodes=127", "--nics=8", "--nic-gbps=400", "--radix=64"]
 
 
@@ -95,3 +94,39 @@ def test_nothing_is_written_where_one_file_cannot_be(tmp_path: Path) -> None:
     picture = tmp_path / "fabric.svg"
     assert 2 == run(*USUAL, "--plot", str(picture), "--cables", str(tmp_path))
     assert not picture.exists()
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A plan of the shipped example."""
+    path = tmp_path_factory.mktemp("plan") / "plan.json"
+    example = ROOT / "examples" / "llama-3.1-70b" / "workload.toml"
+    assert 0 == run("plan", str(example), "--out", str(path))
+    return path
+
+
+def test_a_plan_gives_the_nodes_and_gets_the_network_that_its_job_needs(
+    plan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = document(capsys, "fabric", "--plan", str(plan))
+    chosen = json.loads(plan.read_text("utf-8"))["chosen"]
+    assert chosen["nodes"] + chosen["spares"] == found["nodes"]
+    assert chosen["fabric"]["leaf"] == found["leaf"]
+    assert chosen["fabric"]["spine"] == found["spine"]
+    assert ["infiniband", "roce", "efa", "tcp"] == [row["fabric"] for row in found["smallest_adequate"]]
+    assert 72 == len(found["networks"])
+    assert found["site"]["site_power_w"] == pytest.approx(1.54 * chosen["estimate"]["power_w"])
+    assert 0 == run("fabric", "--plan", str(plan))
+    assert "what the job of the plan needs" in capsys.readouterr().out
+
+
+def test_goodput_takes_the_job_from_a_plan_and_agrees_with_it(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "goodput", "--plan", str(plan))
+    chosen = json.loads(plan.read_text("utf-8"))["chosen"]
+    assert chosen["estimate"]["goodput"] == pytest.approx(found["goodput"], abs=1e-3)
+    assert chosen["storage"]["checkpoint_bytes"] == found["checkpoint_bytes"]
+
+
+def test_without_a_plan_each_missing_option_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == run("fabric", "--nodes=4", "--nics=8", "--nic-gbps=400")
+    assert "--radix" in capsys.readouterr().err

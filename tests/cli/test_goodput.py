@@ -48,6 +48,20 @@ def test_what_is_given_is_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert [] == found["warnings"]
 
 
+def test_storage_that_was_measured_fast_enough_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "--accelerators=1024", "--checkpoint-bytes=912e9")
+    rates = [system["write_bytes_per_s"] for system in found["storage"]["deliverers"]]
+    assert rates
+    assert min(rates) >= found["storage"]["sync_write_bytes_per_s"]
+    assert 0 == run("--accelerators=1024", "--checkpoint-bytes=1e16")
+    assert "nowhere that was measured" in capsys.readouterr().out
+
+
+def test_without_accelerators_the_option_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == run("--mode=sync")
+    assert "--accelerators" in capsys.readouterr().err
+
+
 def test_each_improvement_has_its_price(capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, "--accelerators=16384", "--usd-per-accelerator-hour=2", "--mode=sync")
     assert 6 == len(found["worth"])

@@ -39,6 +39,15 @@ _RATES_UNITS = {
 
 
 @dataclass(frozen=True)
+class SiteFigures:
+    """What a site adds to its computers, where nothing better is known."""
+
+    pue: float
+    usd_per_kwh: float
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Cause:
     """One cause of interruptions as a cluster counted it."""
 
@@ -88,6 +97,18 @@ def load_failure_rates(path: Path | None = None) -> FailureRates:
     figures, sources = _figures(table, _RATES_UNITS, where)
     assumptions = tuple(f"{key}: {table[key]['note']}" for key in _RATES_UNITS if table[key].get("assumed"))
     return FailureRates.model_validate({**figures, "assumptions": assumptions, "sources": sources})
+
+
+@cache
+def load_site_figures(path: Path | None = None) -> SiteFigures:
+    """Power usage effectiveness and the price of energy.
+
+    Raises:
+        InputError: a figure without unit or source, or of another unit; names file and key.
+    """
+    where, document = _read("site.toml", path)
+    figures, sources = _figures(document, {"pue": "1", "usd_per_kwh": "USD/kWh"}, where)
+    return SiteFigures(figures["pue"], figures["usd_per_kwh"], sources)
 
 
 @cache

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from clusterwright.estimators.adequacy import NetworkChoice
     from clusterwright.hardware import FabricDesign, FabricParts
+    from clusterwright.plan import Plan
 
 TOPOLOGIES = ("shared-spine", "independent-rails")
 
@@ -41,10 +44,12 @@ NOT_NEGATIVE = FiniteNumber(zero=True)
 
 
 @click.command("fabric")
-@click.option("--nodes", type=click.IntRange(min=1), required=True, help="Nodes to join.")
-@click.option("--nics", type=click.IntRange(min=1), required=True, help="NICs a node on this network.")
-@click.option("--nic-gbps", type=POSITIVE, required=True, help="Speed of one NIC and switch port [Gb/s].")
-@click.option("--radix", type=click.IntRange(min=2), required=True, help="Ports of a switch at that speed.")
+@click.option("--nodes", type=click.IntRange(min=1), help="Nodes to join.")
+@click.option("--nics", type=click.IntRange(min=1), help="NICs a node on this network.")
+@click.option("--nic-gbps", type=POSITIVE, help="Speed of one NIC and switch port [Gb/s].")
+@click.option("--radix", type=click.IntRange(min=2), help="Ports of a switch at that speed.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path),
+              help="Take nodes, NICs and speed from this plan, and say which network its job needs.")  # fmt: skip
 @click.option("--topology", type=click.Choice(TOPOLOGIES), default=TOPOLOGIES[0], show_default=True,
               help="Rail-aligned leaves under common spines, or a network a rail.")  # fmt: skip
 @click.option("--oversubscription", type=POSITIVE, default=1.0, show_default=True, help="Leaf bandwidth down over up.")
@@ -56,10 +61,11 @@ NOT_NEGATIVE = FiniteNumber(zero=True)
 @click.option("--cables", "cable_list", type=click.Path(path_type=Path), help="Write every cable to this .csv file.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(  # noqa: PLR0917 - one argument an option
-    nodes: int,
-    nics: int,
-    nic_gbps: float,
-    radix: int,
+    nodes: int | None,
+    nics: int | None,
+    nic_gbps: float | None,
+    radix: int | None,
+    plan_file: Path | None,
     topology: str,
     oversubscription: float,
     planes: int,
@@ -74,8 +80,12 @@ def command(  # noqa: PLR0917 - one argument an option
     from clusterwright.estimators.fabric import design_fabric
 
     parts = load_fabric_parts()
+    asked = _Asked(nodes, nics, nic_gbps, radix)
+    plan = _read(plan_file)
+    if plan is not None:
+        asked = asked.completed_by(plan, parts)
     design = design_fabric(
-        nodes, nics, nic_gbps * 1e9, radix, topology, oversubscription, parts, manager_ports=manager_ports
+        *asked.whole(), topology=topology, oversubscription=oversubscription, parts=parts, manager_ports=manager_ports
     )
     if plot is not None and plot.suffix != ".svg":
         raise InputError(f"--plot {plot}: drawings are written as .svg")
@@ -84,10 +94,118 @@ def command(  # noqa: PLR0917 - one argument an option
         from clusterwright.files import write_all_atomically
 
         write_all_atomically(files)
+    document = _document(design, parts, planes, manager_ports)
+    if plan is not None:
+        document |= _needs(plan) | {"site": _site(plan)}
     if style == "json":
-        print(json.dumps(_document(design, parts, planes, manager_ports), allow_nan=False))
+        print(json.dumps(document, allow_nan=False))
     else:
         print(_text(design, parts, planes))
+        if plan is not None:
+            print(_needs_text(document))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What joins what, as far as it was given."""
+
+    nodes: int | None
+    nics: int | None
+    nic_gbps: float | None
+    radix: int | None
+
+    def completed_by(self, plan: Plan, parts: FabricParts) -> _Asked:
+        """What was not given, from a plan; the switch is the priced one, split into ports of the NIC's speed."""
+        node, chosen = plan.hardware_node, plan.chosen
+        if node is None or chosen is None or not node.scales_out:
+            return self
+        gbps = self.nic_gbps or node.nic_bits_per_s / 1e9
+        ports = int(parts.switch_ports * parts.bits_per_s / (gbps * 1e9)) // 2 * 2
+        return _Asked(
+            self.nodes or chosen.nodes + chosen.spares, self.nics or node.nics, gbps, self.radix or max(2, ports)
+        )
+
+    def whole(self) -> tuple[int, int, float, int]:
+        """All of it; what is missing is a usage error."""
+        for option, value in (
+            ("--nodes", self.nodes), ("--nics", self.nics), ("--nic-gbps", self.nic_gbps), ("--radix", self.radix)
+        ):  # fmt: skip
+            if value is None:
+                raise click.MissingParameter(param_hint=f"'{option}'", param_type="option")
+        return int(self.nodes or 0), int(self.nics or 0), float(self.nic_gbps or 0.0) * 1e9, int(self.radix or 0)
+
+
+def _read(plan_file: Path | None) -> Plan | None:
+    from clusterwright.plan import read_plan, require_chosen
+
+    if plan_file is None:
+        return None
+    plan = read_plan(plan_file)
+    require_chosen(plan, plan_file)
+    return plan
+
+
+def _needs(plan: Plan) -> dict[str, object]:
+    """Every network weighed for the plan's job, and of each kind the smallest that costs little."""
+    from clusterwright.estimators import adequacy
+
+    choices = adequacy.weigh_networks_of_plan(plan)
+    smallest = []
+    for kind in adequacy.FABRICS:
+        found = adequacy.smallest_adequate(choices, kind)
+        larger = adequacy.next_larger(choices, found) if found else None
+        smallest.append({
+            "fabric": kind.value,
+            "adequate": None if found is None else _choice(found),
+            "size_up_saves_s": None if found is None or larger is None else found.step_time_s - larger.step_time_s,
+        })  # fmt: skip
+    return {"networks": [_choice(c) for c in choices], "smallest_adequate": smallest}
+
+
+def _site(plan: Plan) -> dict[str, object]:
+    """Power, space and energy of the plan's run."""
+    from clusterwright.catalog.cluster_parts import load_site_figures
+    from clusterwright.estimators.site import estimate_site
+
+    chosen, figures = plan.chosen, load_site_figures()
+    assert chosen is not None  # noqa: S101 - read with a choice
+    nodes = chosen.nodes + chosen.spares
+    node_w = (chosen.estimate.power_w - (chosen.fabric.power_w or 0.0)) / nodes
+    need = estimate_site(nodes, node_w, chosen.estimate.power_w, chosen.estimate.train_time_s, figures.pue)
+    kwh = need.energy_j / 3.6e6
+    return {**asdict(need), "energy_usd": kwh * figures.usd_per_kwh, "sources": list(figures.sources)}
+
+
+def _choice(choice: NetworkChoice) -> dict[str, object]:
+    return {**asdict(choice), "fabric": choice.fabric.value}
+
+
+def _needs_text(document: dict[str, object]) -> str:
+    """What the job needs, a line for each kind of fabric."""
+    from clusterwright.estimators.adequacy import ADEQUATE
+
+    lines = ["", f"what the job of the plan needs (smallest network that costs at most {100 * ADEQUATE:g}% of a step)"]
+    rows = document["smallest_adequate"]
+    assert isinstance(rows, list)  # noqa: S101 - built above
+    for row in rows:
+        found, saves = row["adequate"], row["size_up_saves_s"]
+        if found is None:
+            lines.append(f"  {row['fabric']:<12} none of those weighed")
+            continue
+        size = f"{found['node_bits_per_s'] / 1e9:,.0f} Gb/s a node at {found['oversubscription']:g}:1"
+        more = "" if saves is None else f"; a size up saves {1e3 * saves:,.0f} ms of {found['step_time_s']:,.2f} s"
+        lines.append(f"  {row['fabric']:<12} {size}, costs {100 * found['cost_share']:.1f}%{more}")
+    site = document["site"]
+    assert isinstance(site, dict)  # noqa: S101 - built above
+    racks = ", ".join(f"{w / 1e3:g} kW {'none fits' if n is None else n}" for w, n in site["racks"])
+    kw = [site[key] / 1e3 for key in ("site_power_w", "cooling_power_w")]
+    lines += [
+        "",
+        f"site          {kw[0]:,.0f} kW at PUE {site['pue']:g}, of it cooling and losses {kw[1]:,.0f} kW",
+        f"energy        {site['energy_j'] / 3.6e9:,.0f} MWh for the run, ${site['energy_usd']:,.0f}",
+        f"racks         {racks}",
+    ]
+    return "\n".join(lines)
 
 
 def _files(design: FabricDesign, plot: Path | None, cable_list: Path | None) -> dict[Path, str]:

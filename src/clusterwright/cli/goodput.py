@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +20,9 @@ PARAMETERS = 70.6e9
 
 
 @click.command("goodput")
-@click.option("--accelerators", type=click.IntRange(min=1), required=True, help="Accelerators of the job.")
+@click.option("--accelerators", type=click.IntRange(min=1), help="Accelerators of the job.")
+@click.option("--plan", "plan_file", type=click.Path(path_type=Path),
+              help="Take accelerators, checkpoint and storage from this plan.")  # fmt: skip
 @click.option("--checkpoint-bytes", type=POSITIVE, help="Of one checkpoint [default: that of 70B parameters].")
 @click.option("--write-bytes-per-s", type=POSITIVE, help="Of the storage [default: 57.5 GB/s, GPFS at Jean Zay].")
 @click.option("--mtbf-hours-per-accelerator", type=POSITIVE, help="Accelerator-hours an interruption.")
@@ -32,7 +35,8 @@ PARAMETERS = 70.6e9
 @click.option("--seed", type=click.IntRange(min=0), help="Of the Monte Carlo.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(  # noqa: PLR0917 - one argument an option
-    accelerators: int,
+    accelerators: int | None,
+    plan_file: Path | None,
     checkpoint_bytes: float | None,
     write_bytes_per_s: float | None,
     mtbf_hours_per_accelerator: float | None,
@@ -58,11 +62,21 @@ def command(  # noqa: PLR0917 - one argument an option
         "repair_s": repair_hours and repair_hours * HOUR,
     }
     rates = load_failure_rates().model_copy(update={key: value for key, value in given.items() if value is not None})
+    if plan_file is not None:
+        from clusterwright.plan import read_plan, require_chosen
+
+        chosen = require_chosen(read_plan(plan_file), plan_file)
+        accelerators = accelerators or chosen.accelerators
+        checkpoint_bytes = checkpoint_bytes or chosen.storage.checkpoint_bytes
+        write_bytes_per_s = write_bytes_per_s or chosen.storage.write_bytes_per_s
+    if accelerators is None:
+        raise click.MissingParameter(param_hint="'--accelerators'", param_type="option")
     size = checkpoint_bytes if checkpoint_bytes is not None else float(bytes_of(PARAMETERS))
     write = write_bytes_per_s if write_bytes_per_s is not None else default_write_rate()
     estimate = estimate_goodput(accelerators, size, write, rates, mode=mode, interval_s=interval_s)
     document = _document(estimate, rates, size, write, seed)
     document["accelerators"], document["mode"] = accelerators, mode
+    document["storage"] = _storage(estimate, size)
     document["warnings"] = _warnings(estimate, rates, interval_s, repair_hours)
     if usd_per_accelerator_hour is not None:
         document["worth"] = _worth(accelerators, size, write, rates, mode, usd_per_accelerator_hour)
@@ -114,6 +128,20 @@ def _document(
         },
         "terms": explain_goodput(estimate, rates).model_dump(mode="json"),
         "sources": list(rates.sources),
+    }
+
+
+def _storage(estimate: GoodputEstimate, size: float) -> dict[str, object]:
+    """The bandwidth that saves need, the capacity, and who was measured to deliver it."""
+    from clusterwright.catalog.cluster_parts import load_storage_systems
+    from clusterwright.estimators.storage import require_storage
+
+    need = require_storage(size, float(estimate.mtbf_s), float(estimate.checkpoint_interval_s), load_storage_systems())
+    return {
+        "sync_write_bytes_per_s": need.sync_write_bytes_per_s,
+        "async_write_bytes_per_s": need.async_write_bytes_per_s,
+        "capacity_bytes": need.capacity_bytes,
+        "deliverers": [s.model_dump(mode="json") for s in need.deliverers],
     }
 
 
@@ -183,6 +211,20 @@ def _text(document: dict[str, object]) -> str:
         f"  lost to     {lost}",
         f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
         f"spares        {document['spares']} nodes suffice 99% of the time",
+    ]
+    storage = document["storage"]
+    assert isinstance(storage, dict)  # noqa: S101 - built above
+    rates_needed = [storage[key] / 1e9 for key in ("sync_write_bytes_per_s", "async_write_bytes_per_s")]
+    able = [
+        f"  {s['name']}, {s['scale']}: {s['write_bytes_per_s'] / 1e9:,.1f} GB/s{' (advised)' if s['guideline'] else ''}"
+        for s in storage["deliverers"][:5]
+    ]
+    lines += [
+        f"storage       {rates_needed[0]:,.1f} GB/s keeps synchronous saves under 1% of the time",
+        f"              {rates_needed[1]:,.1f} GB/s writes one checkpoint behind in each interval",
+        f"              {show_bytes(storage['capacity_bytes'])} hold ten checkpoints",
+        "written that fast elsewhere" if able else "written that fast nowhere that was measured",
+        *able,
     ]
     worth = document.get("worth")
     if isinstance(worth, list):

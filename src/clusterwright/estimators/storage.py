@@ -89,7 +89,7 @@ class StorageNeed:
     """For asynchronous saves: one is written before the next begins."""
     capacity_bytes: float
     deliverers: tuple[StorageSystem, ...]
-    """Systems measured at that write rate or more, the smallest first."""
+    """Systems measured (then: advised) at that write rate or more, the smallest first."""
 
 
 def require_storage(
@@ -124,9 +124,9 @@ def require_storage(
 
 
 def who_delivers(write_bytes_per_s: float, systems: Iterable[StorageSystem]) -> tuple[StorageSystem, ...]:
-    """Systems whose measured (or advised) write rate reaches what is asked, the smallest first."""
+    """Systems whose write rate reaches what is asked: measured ones first, then advice of vendors; the smallest first."""
     able = [s for s in systems if s.write_bytes_per_s is not None and s.write_bytes_per_s >= write_bytes_per_s]
-    return tuple(sorted(able, key=lambda s: (s.write_bytes_per_s or 0.0, s.name)))
+    return tuple(sorted(able, key=lambda s: (s.guideline, s.write_bytes_per_s or 0.0, s.name)))
 
 
 def storage_of_plan(size: float, interval_s: float, write_bytes_per_s: BytesPerSecond) -> Storage:
