@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import clusterwright
+from clusterwright import api
 
 SRC = Path(clusterwright.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
@@ -68,6 +69,14 @@ def test_only_a_door_opens_the_network(path: Path) -> None:
     room = path.relative_to(SRC).parts[0]
     reached = {name.split(".")[0] for name in imported(path)} & NETWORK
     assert set() == (set() if room in DOORS else reached)
+
+
+def test_the_package_offers_what_the_api_does() -> None:
+    assert api.__all__ == clusterwright.__all__
+    assert [] == [name for name in api.__all__ if getattr(clusterwright, name) is not getattr(api, name)]
+    assert [*api.__all__, "__version__"] == clusterwright.__dir__()
+    with pytest.raises(AttributeError, match="no attribute 'designs'"):
+        clusterwright.designs  # noqa: B018 - reading it is the test
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:

@@ -6,17 +6,44 @@ The public names live in `clusterwright.api` and are loaded when they are first 
 from __future__ import annotations
 
 import importlib
-from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clusterwright.api import (
+        WorkloadFile,
+        design,
+        emit,
+        estimate,
+        explain,
+        fabric,
+        goodput,
+        load_workload,
+        read_calibration,
+        validate,
+    )
 
 __version__ = "0.1.0"
+__all__ = [
+    "WorkloadFile",
+    "design",
+    "emit",
+    "estimate",
+    "explain",
+    "fabric",
+    "goodput",
+    "load_workload",
+    "read_calibration",
+    "validate",
+]
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the API offers under this name
-    """A public name of `clusterwright.api`; a submodule is left to Python's own import."""
-    known = not name.startswith(("_", "pytest_")) and find_spec(f"{__name__}.{name}") is None
-    if known and find_spec(f"{__name__}.api") is not None:
-        api = importlib.import_module(f"{__name__}.api")
-        if name in api.__all__:
-            return getattr(api, name)
+    """A public name of `clusterwright.api`, loaded now."""
+    if name in __all__:
+        return getattr(importlib.import_module(f"{__name__}.api"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion."""
+    return [*__all__, "__version__"]

@@ -3,7 +3,7 @@
 >>> import clusterwright as cw
 >>> design = cw.fabric(nodes=16, nics=8, nic_gbps=400, radix=64)
 >>> design.leaf, design.spine
-(4, 2)
+(8, 2)
 """
 
 from __future__ import annotations
