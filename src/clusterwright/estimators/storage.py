@@ -124,7 +124,7 @@ def require_storage(
 
 
 def who_delivers(write_bytes_per_s: float, systems: Iterable[StorageSystem]) -> tuple[StorageSystem, ...]:
-    """Systems whose write rate reaches what is asked: measured ones first, then advice of vendors; the smallest first."""
+    """Systems that write as fast as asked: measured ones first, then advice of vendors; the smallest first."""
     able = [s for s in systems if s.write_bytes_per_s is not None and s.write_bytes_per_s >= write_bytes_per_s]
     return tuple(sorted(able, key=lambda s: (s.guideline, s.write_bytes_per_s or 0.0, s.name)))
 
