@@ -88,7 +88,7 @@ class Catalogue:
         self.accelerators = Shelf(Accelerator, "accelerator", _files(folders, "accelerators"), self.sources)
         self.nodes = Shelf(Node, "node", _files(folders, "nodes"), self.sources)
         self.models = Shelf(Model, "model", _files(folders, "models"), self.sources)
-        self.offers = tuple(offer for folder in folders for offer in _offers(folder))
+        self.offers = _merged(folders)
 
     @property
     def date(self) -> date:
@@ -185,11 +185,26 @@ def _sources(folders: list[Traversable | Path]) -> dict[str, Source]:
     return found
 
 
+def _merged(folders: list[Traversable | Path]) -> tuple[Offer, ...]:
+    """Offers of all folders; a later folder's price of an instance on a term replaces those of earlier folders."""
+    kept: list[Offer] = []
+    for folder in folders:
+        fresh = list(_offers(folder))
+        known = {(o.provider, o.instance, o.term) for o in fresh}
+        kept = [o for o in kept if (o.provider, o.instance, o.term) not in known] + fresh
+    return tuple(kept)
+
+
 def _offers(folder: Traversable | Path) -> Iterator[Offer]:
     file = folder / "offers.toml"
     if not file.is_file():
         return
-    for i, entry in enumerate(_document(file).get("offer", [])):
+    document = _document(file)
+    entries = document.get("offer", [])
+    if set(document) - {"offer"} or not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        msg = f"{file}: only [[offer]] tables are wanted"
+        raise InputError(msg)
+    for i, entry in enumerate(entries):
         where = f"{file}: offer {i + 1}"
         values = {"node": None, **entry}
         price = values.pop("usd_per_node_hour", None)

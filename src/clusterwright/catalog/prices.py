@@ -34,6 +34,8 @@ NAMES = {
 }  # fmt: skip
 """Catalogue name by name and memory [GB] of gpuhunt."""
 PCIE = {"a100-40gb-sxm": "a100-40gb-pcie", "a100-80gb-sxm": "a100-80gb-pcie", "h100-sxm": "h100-pcie"}
+PROVIDERS = {"lambdalabs": "lambda", "vastai": "vast.ai"}
+"""Of gpuhunt, where the catalogue has another name."""
 PCIE_WORDS = ("pcie", "standard_nc")
 """In the name of an instance: its accelerators are cards."""
 
@@ -54,6 +56,10 @@ def rows_of_csv(path: Path) -> list[dict[str, str]]:
     except csv.Error as error:
         msg = f"{path}: line {reader.line_num}: {error}"
         raise InputError(msg) from None
+    short = next((row["_line"] for row in rows if any(row[name] is None for name in COLUMNS)), None)
+    if short is not None:
+        msg = f"{path}: line {short}: fewer fields than the first line has"
+        raise InputError(msg)
     if not rows:
         msg = f"{path}: no prices in it"
         raise InputError(msg)
@@ -130,13 +136,13 @@ def _accelerator(row: Mapping[str, str], catalogue: Catalogue) -> str | None:
 
 def _offer(row: Mapping[str, str], accelerator: str, catalogue: Catalogue, seen: date, source: str) -> Offer:
     where = f"{source}: line {row['_line']}" if "_line" in row else source
-    name = row["instance_name"]
+    name, provider = row["instance_name"], PROVIDERS.get(row["provider"], row["provider"])
     node = catalogue.nodes.get(name)
     try:
         count = int(row["gpu_count"])
-        agrees = node is not None and (node.provider, node.accelerators) == (row["provider"], count)
+        agrees = node is not None and (node.provider, node.accelerators) == (provider, count)
         return Offer(
-            provider=row["provider"], node=name if agrees else None, instance=name, accelerator=accelerator,
+            provider=provider, node=name if agrees else None, instance=name, accelerator=accelerator,
             accelerators=count, term="spot" if row["spot"].lower() == "true" else "on-demand",
             price=PricePerNodeHour(usd=float(row["price"])), region=row["location"], seen=seen, source=source,
         )  # fmt: skip
