@@ -65,6 +65,12 @@ def _values(table: Table) -> dict[str, NDArray[np.float64]]:
     return {"deadline": table.time_s, "budget": table.cost_usd, "power": table.power_w}
 
 
+def _apart(key: str, needs: float, limit: float) -> tuple[str, str]:
+    """What is needed and what is allowed, in words; where the words are equal, by how little they differ."""
+    words = _SHOW[key](needs), _SHOW[key](limit)
+    return words if words[0] != words[1] else (f"{needs / limit - 1:.2%} more than that", words[1])
+
+
 def _constraint(key: str) -> str:
     return "providers" if key == "largest_order" else key
 
@@ -91,8 +97,7 @@ def _infeasible(table: Table, workload: Workload) -> list[Rejected]:
             why = f"needs {table.ordered[row]} nodes; the offer has {table.rows[row].quote.largest_order}{together}"
         else:
             row = int(rows[np.argmin(_values(table)[key][rows])])
-            show = _SHOW[key]
-            needs, limit = show(float(_values(table)[key][row])), show(getattr(workload.constraints, key))
+            needs, limit = _apart(key, float(_values(table)[key][row]), getattr(workload.constraints, key))
             why = f"needs {needs} {_SUPERLATIVE[key]}; {key} {limit}{together}"
         found.append(
             Rejected(candidate=table.candidate(row), binding_constraint=_constraint(key), why=why, count=len(rows))
@@ -123,7 +128,8 @@ def _tempting(table: Table, workload: Workload, chosen: int) -> list[Rejected]:
         if key == "largest_order":
             why += f"{table.ordered[row]} nodes are more than the offer's {table.rows[row].quote.largest_order}"
         else:
-            why += f"needs {_SHOW[key](float(values[row]))}; {key} {_SHOW[key](getattr(workload.constraints, key))}"
+            needs, limit = _apart(key, float(values[row]), getattr(workload.constraints, key))
+            why += f"needs {needs}; {key} {limit}"
         found.append(
             Rejected(candidate=table.candidate(row), binding_constraint=_constraint(key), why=why, count=len(rows))
         )
