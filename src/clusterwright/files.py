@@ -6,8 +6,12 @@ import contextlib
 import os
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clusterwright.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def read_text(path: Path | str) -> str:
@@ -46,8 +50,10 @@ def write_text_atomically(path: Path | str, text: str) -> None:
     write_all_atomically({Path(path): text})
 
 
-def write_all_atomically(files: dict[Path, str]) -> None:
+def write_all_atomically(files: Mapping[Path, str | bytes]) -> None:
     """Write several files, all or nothing: every destination is checked and staged before the first rename.
+
+    Text is written as UTF-8.
 
     Raises:
         InputError: one of them cannot be written; nothing is changed then.
@@ -77,14 +83,14 @@ def _refuse_a_folder(path: Path) -> None:
         raise InputError(msg)
 
 
-def _stage(path: Path, text: str) -> str:
+def _stage(path: Path, text: str | bytes) -> str:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8") if isinstance(text, str) else text)
         umask = os.umask(0)
         os.umask(umask)
         Path(name).chmod(0o666 & ~umask)

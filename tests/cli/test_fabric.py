@@ -65,7 +65,7 @@ def test_the_words_for_people_name_the_rule_and_the_sources(capsys: pytest.Captu
         ("--oversubscription=0", "oversubscription"),
         ("--oversubscription=0.001", "oversubscription"),
         ("--topology=ring", "shared-spine"),
-        ("--plot=picture.png", "svg"),
+        ("--plot=picture.jpeg", "svg"),
     ],
 )
 def test_wrong_input_is_one_line_that_names_the_option(
@@ -130,3 +130,24 @@ def test_goodput_takes_the_job_from_a_plan_and_agrees_with_it(plan: Path, capsys
 def test_without_a_plan_each_missing_option_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == run("fabric", "--nodes=4", "--nics=8", "--nic-gbps=400")
     assert "--radix" in capsys.readouterr().err
+
+
+def test_a_rack_map_fills_racks_by_power(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    racks = tmp_path / "racks.csv"
+    assert 0 == run(*USUAL, "--rack-map", str(racks), "--node-kw=10.2", "--rack-kw=40")
+    rows = racks.read_text("utf-8").splitlines()
+    assert ["node,rack,place", "node0,rack0,0", "node1,rack0,1", "node2,rack0,2", "node3,rack1,0"] == rows[:5]
+    assert "node126,rack42,0" == rows[-1]
+    capsys.readouterr()
+    assert 2 == run(*USUAL, "--rack-map", str(racks), "--node-kw=50")
+    assert "--rack-kw" in capsys.readouterr().err
+    assert 2 == run(*USUAL, "--rack-map", str(racks))
+    assert "--node-kw" in capsys.readouterr().err
+
+
+def test_a_storage_network_is_designed_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, *USUAL, "--storage-nics=2")
+    assert 48 == found["switches"]
+    assert 2 * 127 == found["storage_fabric"]["node_leaf_cables"]
+    assert 0 == run(*USUAL, "--storage-nics=2")
+    assert f"{found['storage_fabric']['switches']} switches" in capsys.readouterr().out

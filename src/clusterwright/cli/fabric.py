@@ -57,8 +57,16 @@ NOT_NEGATIVE = FiniteNumber(zero=True)
               help="Equal networks side by side; everything printed is of one, `planes_*` of all.")  # fmt: skip
 @click.option("--manager-ports", type=click.IntRange(min=0), default=0, show_default=True,
               help="Leaf ports kept for the fabric manager (UFM takes a node's place on the last leaves).")  # fmt: skip
-@click.option("--plot", type=click.Path(path_type=Path), help="Draw the topology to this .svg file.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the topology to this .svg or .png file.")
 @click.option("--cables", "cable_list", type=click.Path(path_type=Path), help="Write every cable to this .csv file.")
+@click.option(
+    "--rack-map", type=click.Path(path_type=Path), help="Write which node stands in which rack, to this .csv."
+)
+@click.option("--rack-kw", type=POSITIVE, default=40.0, show_default=True, help="Power of one rack.")
+@click.option("--node-kw", type=POSITIVE, help="Draw of one node [default: that of the plan].")
+@click.option(
+    "--storage-nics", type=click.IntRange(min=1), help="Also design a storage network of so many NICs a node."
+)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(  # noqa: PLR0917 - one argument an option
     nodes: int | None,
@@ -72,11 +80,14 @@ def command(  # noqa: PLR0917 - one argument an option
     manager_ports: int,
     plot: Path | None,
     cable_list: Path | None,
+    rack_map: Path | None,
+    rack_kw: float,
+    node_kw: float | None,
+    storage_nics: int | None,
     style: str,
 ) -> None:
     """Design the scale-out network: switches, cables, cost, power, and how far it grows."""
     from clusterwright.catalog.cluster_parts import load_fabric_parts
-    from clusterwright.errors import InputError
     from clusterwright.estimators.fabric import design_fabric
 
     parts = load_fabric_parts()
@@ -87,20 +98,25 @@ def command(  # noqa: PLR0917 - one argument an option
     design = design_fabric(
         *asked.whole(), topology=topology, oversubscription=oversubscription, parts=parts, manager_ports=manager_ports
     )
-    if plot is not None and plot.suffix != ".svg":
-        raise InputError(f"--plot {plot}: drawings are written as .svg")
-    files = _files(design, plot, cable_list)
+    files = _files(design, plot, cable_list) | _rack_file(design.nodes, rack_map, rack_kw, node_kw, plan)
     if files:
         from clusterwright.files import write_all_atomically
 
         write_all_atomically(files)
     document = _document(design, parts, planes, manager_ports)
+    if storage_nics is not None:
+        nodes_, _, speed, ports = asked.whole()
+        storage = design_fabric(nodes_, storage_nics, speed, ports, "shared-spine", 1.0, parts)
+        document["storage_fabric"] = storage.model_dump(mode="json") | {"switches": storage.switches}
     if plan is not None:
         document |= _needs(plan) | {"site": _site(plan)}
     if style == "json":
         print(json.dumps(document, allow_nan=False))
     else:
         print(_text(design, parts, planes))
+        if storage_nics is not None:
+            print(f"\nstorage network, apart: {storage.switches} switches, {storage.cables:,} cables, "
+                  f"${storage.capex_usd or 0.0:,.0f}")  # fmt: skip
         if plan is not None:
             print(_needs_text(document))
 
@@ -170,8 +186,7 @@ def _site(plan: Plan) -> dict[str, object]:
     chosen, figures = plan.chosen, load_site_figures()
     assert chosen is not None  # noqa: S101 - read with a choice
     nodes = chosen.nodes + chosen.spares
-    node_w = (chosen.estimate.power_w - (chosen.fabric.power_w or 0.0)) / nodes
-    need = estimate_site(nodes, node_w, chosen.estimate.power_w, chosen.estimate.train_time_s, figures.pue)
+    need = estimate_site(nodes, _node_w(plan), chosen.estimate.power_w, chosen.estimate.train_time_s, figures.pue)
     kwh = need.energy_j / 3.6e6
     return {**asdict(need), "energy_usd": kwh * figures.usd_per_kwh, "sources": list(figures.sources)}
 
@@ -208,12 +223,37 @@ def _needs_text(document: dict[str, object]) -> str:
     return "\n".join(lines)
 
 
-def _files(design: FabricDesign, plot: Path | None, cable_list: Path | None) -> dict[Path, str]:
-    from clusterwright.drawing import fabric as drawing
+def _rack_file(
+    nodes: int, rack_map: Path | None, rack_kw: float, node_kw: float | None, plan: Plan | None
+) -> dict[Path, str | bytes]:
+    """Which node stands in which rack, by power."""
+    from clusterwright.drawing.fabric import list_racks
 
-    files = {}
+    if rack_map is None:
+        return {}
+    if node_kw is None and plan is not None:
+        node_kw = _node_w(plan) / 1e3
+    if node_kw is None:
+        raise click.MissingParameter(
+            "a rack map needs the draw of a node", param_hint="'--node-kw'", param_type="option"
+        )
+    return {rack_map: list_racks(nodes, node_kw * 1e3, rack_kw * 1e3)}
+
+
+def _node_w(plan: Plan) -> float:
+    """Draw of one node of a plan; the switches are apart."""
+    chosen = plan.chosen
+    assert chosen is not None  # noqa: S101 - read with a choice
+    return (chosen.estimate.power_w - (chosen.fabric.power_w or 0.0)) / (chosen.nodes + chosen.spares)
+
+
+def _files(design: FabricDesign, plot: Path | None, cable_list: Path | None) -> dict[Path, str | bytes]:
+    from clusterwright.drawing import fabric as drawing
+    from clusterwright.drawing.picture import picture
+
+    files: dict[Path, str | bytes] = {}
     if plot is not None:
-        files[plot] = drawing.draw_svg(design)
+        files[plot] = picture(drawing.draw_svg(design), plot)
     if cable_list is not None:
         files[cable_list] = drawing.list_cables(design)
     return files

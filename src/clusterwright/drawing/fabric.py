@@ -9,11 +9,15 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from clusterwright.errors import InputError
+from clusterwright.laws.power import nodes_per_rack
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from clusterwright.hardware import FabricDesign
 
+_FONTS = "DejaVu Sans, Liberation Sans, Arial, Helvetica, sans-serif"
 _SHOWN = 12
 """Boxes drawn of one row; the rest is told in words."""
 
@@ -71,7 +75,7 @@ def draw_svg(design: FabricDesign) -> str:
     height = _ROW * len(rows) + 70.0
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height:g}" role="img">',
-        f'<g font-family="sans-serif" font-size="13"><title>{escape(_title(design))}</title>',
+        f'<g font-family="{_FONTS}" font-size="13"><title>{escape(_title(design))}</title>',
         f'<rect width="{_WIDTH:g}" height="{height:g}" fill="#ffffff"/>',
         f'<text x="24" y="32" font-size="16" fill="#222222">{escape(_title(design))}</text>',
     ]
@@ -142,6 +146,21 @@ def list_cables(design: FabricDesign) -> str:
     writer.writerow(Cable._fields)
     writer.writerows(cables_of(design))
     return text.getvalue()
+
+
+def list_racks(nodes: int, node_power_w: float, rack_power_w: float) -> str:
+    """Which node stands in which rack as CSV: racks are filled in the order of the nodes, by power.
+
+    Raises:
+        InputError: a rack does not carry one node.
+    """
+    each = int(nodes_per_rack(node_power_w, rack_power_w))
+    if each == 0:
+        raise InputError(
+            f"--rack-kw {rack_power_w / 1e3:g}: a node draws {node_power_w / 1e3:,.1f} kW, more than a rack"
+        )
+    lines = [f"node{node},rack{node // each},{node % each}" for node in range(nodes)]
+    return "\n".join(["node,rack,place", *lines]) + "\n"
 
 
 def cables_of(design: FabricDesign) -> Iterator[Cable]:
