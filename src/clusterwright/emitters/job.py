@@ -79,6 +79,11 @@ class Job:
         return self.plan.hardware_accelerator
 
     @property
+    def resource(self) -> str:
+        """Extended resource by which Kubernetes counts the accelerator."""
+        return "habana.ai/gaudi" if self.accelerator.name.startswith("gaudi") else RESOURCE[self.accelerator.vendor]
+
+    @property
     def nodes(self) -> int:
         """Nodes the job runs on, without spares."""
         return self.chosen.nodes

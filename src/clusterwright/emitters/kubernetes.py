@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clusterwright.emitters.bundle import Noted, Unsupported
-from clusterwright.emitters.job import RESOURCE
 from clusterwright.emitters.launch import PORT, SCRIPT, announced, launcher
 
 if TYPE_CHECKING:
@@ -104,9 +103,7 @@ def _container(job: Job, start: str) -> Object:
 
 def _resources(job: Job) -> Object:
     found: Object = {
-        RESOURCE[job.accelerator.vendor]: Noted(
-            job.per_node, "whole accelerators of a node [chosen.accelerators over chosen.nodes]"
-        )
+        job.resource: Noted(job.per_node, "whole accelerators of a node [chosen.accelerators over chosen.nodes]")
     }
     resource, count = job.get("rdma_resource"), job.get("rdma_per_node")
     if job.rdma and resource is not None and count is not None:

@@ -2,11 +2,14 @@
 
 from clusterwright.emitters.targets import (
     deepspeed,
+    dstack,
     jobset,
     kueue,
     megatron,
+    mpi,
     nccl,
     pytorchjob,
+    skypilot,
     slurm,
     torchtitan,
     trainjob,
@@ -20,9 +23,12 @@ TARGETS = (
     trainjob.TARGET,
     pytorchjob.TARGET,
     slurm.TARGET,
+    skypilot.TARGET,
+    dstack.TARGET,
     megatron.TARGET,
     torchtitan.TARGET,
     deepspeed.TARGET,
     nccl.TARGET,
+    mpi.TARGET,
 )
 """Every target, in the order they are listed."""

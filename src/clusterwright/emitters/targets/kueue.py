@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clusterwright.emitters.bundle import Bundle, Noted, Unsupported
-from clusterwright.emitters.job import RESOURCE
 from clusterwright.emitters.jobset import job_set
 from clusterwright.emitters.kubernetes import NEEDS, TAKES, Object, config_map, gaps, metadata
 from clusterwright.emitters.launch import program_of
@@ -98,9 +97,7 @@ def _queue(job: Job) -> list[Object]:
 
 def _group(job: Job, flavor: str) -> Object:
     nodes, quota = job.nodes + job.chosen.spares, {}
-    quota[RESOURCE[job.accelerator.vendor]] = Noted(
-        nodes * job.node.accelerators, "nodes and spares [chosen.nodes, chosen.spares]"
-    )
+    quota[job.resource] = Noted(nodes * job.node.accelerators, "nodes and spares [chosen.nodes, chosen.spares]")
     resource, count = job.get("rdma_resource"), job.get("rdma_per_node")
     if job.rdma and resource and count:
         quota[str(resource)] = Noted(nodes * int(str(count)), f"{count.why}, over nodes and spares")
