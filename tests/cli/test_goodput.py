@@ -74,7 +74,7 @@ def test_an_interval_shorter_than_the_write_is_told(capsys: pytest.CaptureFixtur
 
 
 def test_a_job_that_does_nothing_but_fail_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == run("--accelerators=100000000", "--usd-per-accelerator-hour=2")
+    assert 0 == run("--accelerators=10000000", "--usd-per-accelerator-hour=2")
     assert "most of the time is lost" in capsys.readouterr().out
 
 
@@ -82,6 +82,7 @@ def test_a_job_that_does_nothing_but_fail_is_told(capsys: pytest.CaptureFixture[
     ("change", "word"),
     [
         ("--accelerators=0", "accelerators"),
+        ("--accelerators=1000000000", "accelerators"),
         ("--checkpoint-bytes=-1", "checkpoint-bytes"),
         ("--write-bytes-per-s=0", "write-bytes-per-s"),
         ("--restart-s=nan", "restart-s"),
@@ -97,3 +98,13 @@ def test_wrong_input_is_one_line_that_names_the_option(
     assert "" == told.out
     assert word in told.err
     assert 1 == len(told.err.strip().splitlines())
+
+
+def test_one_slow_accelerator_slows_the_whole_job(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "--accelerators=384", "--slowest=0.95", "--usd-per-accelerator-hour=2")
+    assert found["straggler"]["lost_usd_per_day"] == pytest.approx(0.05 * 384 * 24 * 2)
+    assert 0.95 < found["straggler"]["synchronous_share"] < 0.951
+    assert 0 == run("--accelerators=384", "--slowest=0.95")
+    assert "straggler" in capsys.readouterr().out
+    assert 2 == run("--accelerators=384", "--slowest=nan")
+    assert 2 == run("--accelerators=384", "--slowest=1.5")

@@ -20,7 +20,7 @@ PARAMETERS = 70.6e9
 
 
 @click.command("goodput")
-@click.option("--accelerators", type=click.IntRange(min=1), help="Accelerators of the job.")
+@click.option("--accelerators", type=click.IntRange(min=1, max=10_000_000), help="Accelerators of the job.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path),
               help="Take accelerators, checkpoint and storage from this plan.")  # fmt: skip
 @click.option("--checkpoint-bytes", type=POSITIVE, help="Of one checkpoint [default: that of 70B parameters].")
@@ -32,6 +32,8 @@ PARAMETERS = 70.6e9
 @click.option("--restart-s", type=NOT_NEGATIVE, help="From then until the job runs.")
 @click.option("--repair-hours", type=POSITIVE, help="Until a node that was taken out is back.")
 @click.option("--usd-per-accelerator-hour", type=POSITIVE, help="Also say what each improvement is worth.")
+@click.option("--slowest", type=click.FloatRange(min=0, max=1, min_open=True),
+              help="Speed of the slowest accelerator over that of the others: what one straggler costs.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), help="Of the Monte Carlo.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(  # noqa: PLR0917 - one argument an option
@@ -46,6 +48,7 @@ def command(  # noqa: PLR0917 - one argument an option
     restart_s: float | None,
     repair_hours: float | None,
     usd_per_accelerator_hour: float | None,
+    slowest: float | None,
     seed: int | None,
     style: str,
 ) -> None:
@@ -78,6 +81,8 @@ def command(  # noqa: PLR0917 - one argument an option
     document["accelerators"], document["mode"] = accelerators, mode
     document["storage"] = _storage(estimate, size)
     document["warnings"] = _warnings(estimate, rates, interval_s, repair_hours)
+    if slowest is not None:
+        document["straggler"] = _straggler(accelerators, slowest, usd_per_accelerator_hour)
     if usd_per_accelerator_hour is not None:
         document["worth"] = _worth(accelerators, size, write, rates, mode, usd_per_accelerator_hour)
     print(json.dumps(document, allow_nan=False) if style == "json" else _text(document))
@@ -158,6 +163,21 @@ def _warnings(
     return made
 
 
+def _straggler(accelerators: int, slowest: float, usd_per_hour: float | None) -> dict[str, object]:
+    """What one slow accelerator costs a synchronous job: all others wait for it at every step."""
+    import numpy as np
+
+    from clusterwright.laws.reliability import synchronous_share
+
+    if not np.isfinite(slowest):
+        raise click.BadParameter("not a finite number", param_hint="'--slowest'")
+    speeds = np.ones(accelerators)
+    speeds[0] = slowest
+    share = float(synchronous_share(speeds))
+    lost = None if usd_per_hour is None else (1.0 - slowest) * accelerators * 24.0 * usd_per_hour
+    return {"slowest": slowest, "synchronous_share": share, "lost_usd_per_day": lost}
+
+
 def _worth(
     accelerators: int, size: float, write: float, rates: FailureRates, mode: str, usd_per_hour: float
 ) -> list[dict[str, object]]:
@@ -210,8 +230,13 @@ def _text(document: dict[str, object]) -> str:
         f"goodput       {share('goodput')}",
         f"  lost to     {lost}",
         f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
-        f"spares        {document['spares']} nodes suffice 99% of the time",
+        f"spares        {document['spares']} (nodes) suffice 99% of the time",
     ]
+    straggler = document.get("straggler")
+    if isinstance(straggler, dict):
+        lost = straggler["lost_usd_per_day"]
+        cost = "" if lost is None else f", ${lost:,.0f} a day lost"
+        lines.append(f"straggler     one at {100 * straggler['slowest']:g}% makes all of them that slow{cost}")
     storage = document["storage"]
     assert isinstance(storage, dict)  # noqa: S101 - built above
     rates_needed = [storage[key] / 1e9 for key in ("sync_write_bytes_per_s", "async_write_bytes_per_s")]
