@@ -9,8 +9,9 @@ import pytest
 
 from clusterwright.catalog import load
 from clusterwright.errors import InputError
+from clusterwright.estimators.observed import node_of
 from clusterwright.measurement import TrainingRun, check_columns, read_run
-from clusterwright.validation import Scoreboard, node_of, validate
+from clusterwright.validation import Scoreboard, validate
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import date
 
+    from clusterwright.calibration import Fit
     from clusterwright.emitters import Bundle
     from clusterwright.estimators.goodput import GoodputEstimate
     from clusterwright.hardware import FabricDesign
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WorkloadFile",
+    "calibrate",
     "design",
     "emit",
     "estimate",
@@ -253,6 +255,27 @@ def goodput(
     if mtbf_s is not None:
         rates = rates.model_copy(update={"mtbf_s": mtbf_s})
     return estimate_goodput(accelerators, checkpoint_bytes, write_bytes_per_s, rates, mode=mode, interval_s=interval_s)
+
+
+def calibrate(*tables: Path | str, catalog: Path | None = None) -> Fit:
+    """Fit the named factors to one's own measured runs.
+
+    Args:
+        tables: CSV tables of runs, in the columns of `validate`.
+        catalog: Folder of one's own parts and prices.
+
+    Returns:
+        The calibration, with the errors before, after, and of each run left out.
+
+    Raises:
+        InputError: a table is missing or lacks a column.
+        InfeasibleError: no run can be scored.
+    """
+    from clusterwright import calibration, validation
+    from clusterwright import catalog as facts
+
+    _, runs, _ = validation.read_tables(tables)
+    return calibration.calibrate(runs, facts.load(catalog))
 
 
 def read_calibration(path: Path | str) -> Calibration:

@@ -1,15 +1,9 @@
-"""Score the estimate against published runs: measured against estimated, by family.
-
-What is not given is assumed as the table's conventions say, and named: degrees that are empty are 1, unknown
-recompute is the least that fits, an empty micro-batch the largest dividing one that fits, no layout the best legal one.
-"""
+"""Score the estimate against published runs: measured against estimated, by family."""
 
 from __future__ import annotations
 
 import csv
 import io
-import itertools
-import re
 import statistics
 from collections import defaultdict
 from dataclasses import dataclass
@@ -18,55 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusterwright.errors import InputError
-from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
-from clusterwright.estimators.training import USABLE_MEMORY, Estimates, Job, run
+from clusterwright.estimators.observed import Scored, score
 from clusterwright.files import read_text
-from clusterwright.hardware import FabricKind, Node
 from clusterwright.measurement import Calibration, TrainingRun, check_columns, read_run
-from clusterwright.model import Attention, Block, Experts, FeedForward, Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from clusterwright.catalog import Catalogue
     from clusterwright.estimators.efficiency import Efficiency
-    from clusterwright.hardware import Accelerator
-
-GIB = float(2**30)
-CONTEXT_GIB = 1.6
-"""What nvidia-smi counts beyond the allocator: context, libraries, NCCL [GiB]."""
-RESERVED = 1.06
-"""Reserved over allocated: fragments and rounding of the caching allocator."""
-DEFAULT_NIC_BITS_PER_S = {"volta": 12.5e9, "ampere": 200e9, "ada": 25e9}
-"""Scale-out bandwidth of one accelerator in the usual node of its time; 400 Gb/s for all later ones [bit/s]."""
-COLUMNS = tuple(f for f in Layouts.__dataclass_fields__)
-
-
-@dataclass(frozen=True)
-class Scored:
-    """One run with its estimate."""
-
-    run: TrainingRun
-    step_s: float
-    low_s: float
-    high_s: float
-    memory_gib: float
-    assumptions: tuple[str, ...]
-
-    def document(self) -> dict[str, Any]:
-        """As printed; memory in GiB, as the sources print it."""
-        return {
-            "id": self.run.text("id"),
-            "family": self.run.text("family"),
-            "measured_step_s": self.run.number("step_time_s"),
-            "estimated_step_s": self.step_s,
-            "step_low_s": self.low_s,
-            "step_high_s": self.high_s,
-            "assumptions": list(self.assumptions),
-            "measured_memory_gb": self.run.number("peak_mem_gb"),
-            "estimated_memory_gb": self.memory_gib,
-        }
+    from clusterwright.estimators.observed import Known
 
 
 @dataclass(frozen=True)
@@ -123,7 +78,7 @@ class Scoreboard:
 
 def validate(
     paths: Iterable[Path | str],
-    catalogue: Catalogue,
+    known: Known,
     calibration: Calibration | None = None,
     efficiency: Efficiency | None = None,
 ) -> Scoreboard:
@@ -132,25 +87,26 @@ def validate(
     Raises:
         InputError: a table is missing, unreadable, or lacks a column.
     """
+    count, runs, unread = read_tables(paths)
+    scored, skipped = score(runs, known, calibration, efficiency)
+    return Scoreboard(count, tuple(scored), (*unread, *skipped))
+
+
+def read_tables(paths: Iterable[Path | str]) -> tuple[int, list[TrainingRun], list[tuple[str, str]]]:
+    """The runs of some CSV tables: how many rows, those that can be read, and why the others cannot.
+
+    Raises:
+        InputError: a table is missing, unreadable, or lacks a column.
+    """
     rows = [row for path in paths for row in _rows(path)]
-    skipped: list[tuple[str, str]] = []
-    groups: dict[tuple[Any, ...], list[TrainingRun]] = defaultdict(list)
+    runs, skipped = [], []
     for row in rows:
         observed = read_run(row)
-        name = row.get("id") or "-"
-        reason = observed if isinstance(observed, str) else _unusable(observed, catalogue)
-        if reason:
-            skipped.append((name, reason))
-        elif isinstance(observed, TrainingRun):
-            groups[_key(observed)].append(observed)
-    scored: list[Scored] = []
-    for same in groups.values():
-        job = job_of(same[0], catalogue)
-        if isinstance(job, str):
-            skipped.extend((each.text("id"), job) for each in same)
+        if isinstance(observed, str):
+            skipped.append((row.get("id") or "-", observed))
         else:
-            scored.extend(_score(job, same, calibration, efficiency))
-    return Scoreboard(len(rows), tuple(scored), tuple(skipped))
+            runs.append(observed)
+    return len(rows), runs, skipped
 
 
 def _rows(path: Path | str) -> Iterator[dict[str, str | None]]:
@@ -161,229 +117,3 @@ def _rows(path: Path | str) -> Iterator[dict[str, str | None]]:
     except csv.Error as error:
         msg = f"{path}: line {reader.line_num}: not a CSV table ({error})"
         raise InputError(msg) from None
-
-
-def _key(observed: TrainingRun) -> tuple[Any, ...]:
-    columns = ("model", "gpu", "interconnect", "precision", "framework", "source_date")
-    numbers = (
-        "layers",
-        "hidden",
-        "ffn",
-        "gated_mlp",
-        "heads",
-        "kv_heads",
-        "vocab",
-        "seq_len",
-        "moe_experts",
-        "moe_topk",
-        "moe_ffn",
-        "lora",
-        "gpus_per_node",
-        "params_b",
-    )
-    return (*(observed.text(c) for c in columns), *(observed.number(n) for n in numbers))
-
-
-def _unusable(observed: TrainingRun, catalogue: Catalogue) -> str:
-    if observed.text("gpu") not in catalogue.accelerators:
-        return f"gpu {observed.text('gpu')!r} is not in the catalogue"
-    if not observed.number("n_gpus"):
-        return "n_gpus is empty"
-    if not observed.number("gbs") and not observed.number("mbs"):
-        return "neither gbs nor mbs is given"
-    return ""
-
-
-def known_model(name: str, catalogue: Catalogue) -> Model | None:
-    """The catalogue's model of a printed name, where the words of a catalogue name are its beginning."""
-    words = re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
-    plain = words.replace("-", "")
-    best = max((k for k in catalogue.models if plain.startswith(k.replace("-", ""))), key=len, default=None)
-    return catalogue.models[best] if best else None
-
-
-def job_of(observed: TrainingRun, catalogue: Catalogue) -> Job | str:
-    """The job of a run, or the reason why its shape is not known."""
-    model = model_of(observed, catalogue)
-    if isinstance(model, str):
-        return model
-    accelerator = catalogue.accelerators[observed.text("gpu")]
-    sequence = observed.whole("seq_len") or 0
-    if not sequence:
-        return "seq_len is empty"
-    method = "full"
-    if observed.number("lora"):
-        method = "qlora" if "int" in observed.text("precision") or "qlora" in observed.text("model").lower() else "lora"
-    precision = observed.text("precision")
-    precision = precision if precision in ("bf16", "fp16", "fp8", "mxfp8", "nvfp4") else "bf16"
-    return Job(
-        model,
-        accelerator,
-        node_of(observed, accelerator),
-        sequence,
-        precision,
-        observed.text("framework") or "any",
-        observed.year,
-        method,
-    )
-
-
-def model_of(observed: TrainingRun, catalogue: Catalogue) -> Model | str:
-    """The model's shape: the catalogue's where it is a known mixture or the columns are empty, else the columns'."""
-    known = known_model(observed.text("model"), catalogue)
-    layers = observed.whole("layers")
-    if known is not None and (known.experts or not layers) and layers in (0, known.layers):
-        return known
-    missing = [c for c in ("layers", "hidden", "heads") if not observed.number(c)]
-    if missing or not (observed.number("ffn") or observed.number("moe_ffn")):
-        empty, name = ", ".join(missing or ["ffn"]), observed.text("model")
-        return f"the model's shape is not given ({empty} empty) and {name!r} is not in the catalogue"
-    hidden, heads = observed.whole("hidden"), observed.whole("heads")
-    gated = bool(observed.whole("gated_mlp", 1))
-    size = (
-        known.blocks[-1].mixer.head_size
-        if known and known.hidden == hidden and isinstance(known.blocks[-1].mixer, Attention)
-        else hidden // heads
-    )
-    mixer = Attention(heads=heads, kv_heads=observed.whole("kv_heads", heads), head_size=max(size, 1))
-    experts, width = observed.whole("moe_experts"), observed.whole("moe_ffn") or observed.whole("ffn")
-    feed: FeedForward | Experts = FeedForward(ffn=observed.whole("ffn") or width, gated=gated)
-    if experts > 1:
-        feed = Experts(experts=experts, top_k=observed.whole("moe_topk", 1), ffn=width, gated=gated)
-    return Model(
-        name=observed.text("model") or "run",
-        hidden=hidden,
-        vocab=observed.whole("vocab", 32000),
-        blocks=(Block(count=layers, mixer=mixer, feed=feed),),
-    )
-
-
-def node_of(observed: TrainingRun, accelerator: Accelerator) -> Node:
-    """The node a run sat in, as its interconnect column says, or as usual for its accelerator."""
-    text, per_node = observed.text("interconnect"), observed.whole("gpus_per_node", 8)
-    lower = text.lower()
-    domain = 72 if "nvl72" in lower or (accelerator.name in ("gb200", "gb300") and not text) else per_node
-    bits = DEFAULT_NIC_BITS_PER_S.get(accelerator.architecture, 400e9)
-    if match := re.search(r"(\d+)\s*x\s*(\d+)\s*gb", lower):
-        bits = int(match[1]) * int(match[2]) * 1e9 / per_node
-    elif match := re.search(r"(\d+)\s*gb(?:ps|/s)?[^;]*(?:per gpu|per accelerator|a gpu)", lower):
-        bits = int(match[1]) * 1e9
-    elif match := re.search(r"(\d+)\s*gbps", lower):
-        bits = int(match[1]) * 1e9 / per_node
-    elif "slingshot" in lower:
-        bits = 8 * 200e9 / per_node
-    words = {
-        "efa": FabricKind.EFA,
-        "roce": FabricKind.ROCE,
-        "rdma": FabricKind.ROCE,
-        "slingshot": FabricKind.SLINGSHOT,
-        "tcp": FabricKind.TCP,
-    }
-    kind = next((fabric for word, fabric in words.items() if word in lower), FabricKind.INFINIBAND)
-    return Node(
-        name="observed",
-        provider="-",
-        accelerator=accelerator.name,
-        accelerators=per_node,
-        scale_up_domain=domain,
-        nics=per_node,
-        nic_bits_per_s=bits,
-        fabric=kind,
-    )
-
-
-def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], list[str]]:
-    """Every layout that a run may have had, with what is assumed."""
-    world, assumed = observed.whole("n_gpus"), []
-    degrees = [n for n in ("tp", "cp", "pp") if observed.number(n)]
-    fixed = {n: observed.whole(n, 1) for n in ("tp", "cp", "pp", "vpp", "ep")}
-    choices = [fixed]
-    if not degrees and not observed.number("dp"):
-        assumed.append("layout: the best legal one")
-        choices = list(_legal(job, world))
-    elif len(degrees) < 3:  # noqa: PLR2004 - tp, cp, pp
-        assumed.append("degrees not given: 1")
-    recompute = observed.text("recompute")
-    kinds = [RECOMPUTES.index(recompute)] if recompute in RECOMPUTES else [0, 1, 2]
-    if len(kinds) > 1:
-        assumed.append("recompute: the least that fits")
-    sharding = observed.text("sharding")
-    code = (
-        SHARDINGS.index(sharding) if sharding in SHARDINGS else (SHARDINGS.index("distopt") if len(choices) > 1 else 0)
-    )
-    found = []
-    for choice, kind in itertools.product(choices, kinds):
-        dp = observed.whole("dp") or max(world // (choice["tp"] * choice["cp"] * choice["pp"]), 1)
-        for mbs, gbs in _batches(observed, dp):
-            found.append(
-                {**choice, "dp": dp, "micro_batch": mbs, "global_batch": gbs, "sharding": code, "recompute": kind}
-            )
-    if _splits_local_batch(observed):
-        assumed.append("micro-batch: 1, the local batch is split over the pipeline")
-    if not observed.number("mbs"):
-        assumed.append("micro-batch: the largest that fits")
-    return found, assumed
-
-
-def _legal(job: Job, world: int) -> Iterator[dict[str, int]]:
-    for tp, pp in itertools.product((1, 2, 4, 8), (1, 2, 4, 8, 16)):
-        if (
-            world % (tp * pp) == 0
-            and job.model.heads % tp == 0
-            and job.model.layers % pp == 0
-            and tp <= job.node.accelerators
-        ):
-            ep = 1
-            while job.model.experts and ep * 2 <= min(8, world // pp) and job.model.experts % (ep * 2) == 0:
-                ep *= 2
-            yield {"tp": tp, "cp": 1, "pp": pp, "vpp": 1, "ep": ep}
-
-
-def _splits_local_batch(observed: TrainingRun) -> bool:
-    """Whether the printed batch is the rank's local batch, which torchtitan's pipeline runs one sequence at a time."""
-    return "torchtitan" in observed.text("framework").lower() and observed.whole("pp", 1) > 1
-
-
-def _batches(observed: TrainingRun, dp: int) -> Iterator[tuple[int, int]]:
-    gbs = observed.whole("gbs") or observed.whole("mbs") * dp
-    if observed.number("mbs"):
-        local = observed.whole("mbs")
-        yield 1 if _splits_local_batch(observed) else local, gbs
-        return
-    each = max(gbs // dp, 1)
-    yield from ((mbs, gbs) for mbs in (1, 2, 4, 8, 16, 32, 64) if each % mbs == 0)
-
-
-def _score(
-    job: Job, same: list[TrainingRun], calibration: Calibration | None, efficiency: Efficiency | None
-) -> Iterator[Scored]:
-    options = [_options(job, observed) for observed in same]
-    flat = [choice for choices, _ in options for choice in choices]
-    lay = Layouts(**{name: np.array([choice[name] for choice in flat], dtype=np.int64) for name in COLUMNS})
-    found = run(job, lay, calibration, efficiency)
-    start = 0
-    for observed, (choices, assumed) in zip(same, options, strict=True):
-        best = start + _pick(job, observed, found, lay, slice(start, start + len(choices)))
-        start += len(choices)
-        memory = float(found.memory_bytes[best]) / GIB
-        kind = observed.text("mem_kind")
-        memory = memory if kind == "allocated" else memory * RESERVED + (CONTEXT_GIB if kind == "device" else 0.0)
-        yield Scored(
-            observed,
-            float(found.step_time_s[best]),
-            float(found.low_s[best]),
-            float(found.high_s[best]),
-            memory,
-            tuple(assumed),
-        )
-
-
-def _pick(job: Job, observed: TrainingRun, found: Estimates, lay: Layouts, part: slice) -> int:
-    """Which option is meant: the fastest that fits; with a layout, the least recompute, the largest micro-batch."""
-    fits = found.memory_bytes[part] <= USABLE_MEMORY * job.accelerator.memory_bytes
-    if not fits.any():
-        return int(np.argmin(found.memory_bytes[part]))
-    if not any(observed.number(n) for n in ("tp", "cp", "pp", "dp")):
-        return int(np.argmin(np.where(fits, found.step_time_s[part], np.inf)))
-    order = lay.recompute[part] * 1000 - lay.micro_batch[part]
-    return int(np.argmin(np.where(fits, order, 10**9)))

@@ -17,6 +17,7 @@ VERBS = {
     "estimate": "predict one layout on one cluster",
     "explain": "show the tree of terms behind a plan",
     "validate": "score the estimate against published runs",
+    "calibrate": "fit the estimate to your own runs",
     "emit": "write the files that run a plan",
     "targets": "list what emit can write",
     "fabric": "design the scale-out network of a cluster",

@@ -166,7 +166,7 @@ def _context(job: Job, wires: Wires, lay: Layouts, device: Device, domain: int) 
 
 def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, domain: int) -> Floats:
     """Dispatch and combine, forward and backward, of every layer of experts."""
-    feeds = [(b.count, b.feed) for b in job.model.blocks if isinstance(b.feed, Experts)]
+    feeds = [(b.count, b.feed) for b in job.model.kinds if isinstance(b.feed, Experts)]
     total = np.zeros_like(width)
     once = stack.sequence_parallel and job.year >= DISPATCH_ONCE_SINCE
     for count, feed in feeds:

@@ -131,7 +131,7 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> tuple[Device, di
     axes = (tp.astype(float), cp.astype(float), ep.astype(float), batch.astype(float))
     total = np.zeros((6, len(tp)))
     largest = np.zeros(len(tp))
-    for block in job.model.blocks:
+    for block in job.model.kinds:
         one = layers.layer(machine, block, job.model.hidden, job.sequence_length, axes)
         total += block.count * np.array([one.products, one.attention, one.elementwise, one.kept, one.core, one.forward])
         largest = np.maximum(largest, one.kept)
@@ -227,7 +227,7 @@ def model_flop_per_token(model: Model, sequence_length: int) -> float:
         model.active_parameters - model.embedding_parameters + (model.vocab * model.hidden if model.tied else 0)
     )
     total = 6.0 * parameters
-    for block in model.blocks:
+    for block in model.kinds:
         mixer = block.mixer
         if mixer is None or mixer.kind == "state-space":
             continue

@@ -1,0 +1,83 @@
+"""Calibration: one's own runs move the named factors, few runs move them little."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from clusterwright.calibration import calibrate, to_toml
+from clusterwright.catalog import load
+from clusterwright.errors import InfeasibleError
+from clusterwright.estimators.observed import score
+from clusterwright.measurement import Calibration, Factor, TrainingRun, read_run
+
+ROW = {
+    "id": "run",
+    "framework": "Megatron-Core",
+    "source_date": "2026-01",
+    "model": "mine",
+    "layers": "32",
+    "hidden": "4096",
+    "ffn": "14336",
+    "gated_mlp": "1",
+    "heads": "32",
+    "kv_heads": "8",
+    "vocab": "128256",
+    "seq_len": "8192",
+    "gpu": "h100-sxm",
+    "n_gpus": "32",
+    "precision": "bf16",
+    "tp": "1",
+    "cp": "1",
+    "pp": "1",
+    "dp": "32",
+    "sharding": "distopt",
+    "recompute": "none",
+}
+TRUTH = Calibration(compute=Factor(value=1.2), communication=Factor(value=1.3), overhead=Factor(value=2.0), runs=1)
+
+
+def observed() -> list[TrainingRun]:
+    """Runs of a cluster whose true factors are known."""
+    found = []
+    for i, (mbs, gbs) in enumerate([(1, 32), (1, 64), (2, 64), (2, 128), (1, 128), (2, 256), (1, 256), (2, 512)]):
+        run = read_run({**ROW, "id": f"run-{i}", "mbs": str(mbs), "gbs": str(gbs)})
+        assert isinstance(run, TrainingRun)
+        (estimate,), _ = score([run], load(), TRUTH)
+        found.append(TrainingRun(run.texts, {**run.numbers, "step_time_s": estimate.step_s}))
+    return found
+
+
+def test_known_factors_are_found_again() -> None:
+    fit = calibrate(observed(), load())
+    assert fit.calibration.compute.value == pytest.approx(1.2, rel=0.03)
+    assert fit.after < 0.01 < fit.before
+    assert fit.left_out is not None
+    assert fit.left_out < 0.02
+
+
+def test_one_run_moves_the_factors_less_than_many() -> None:
+    runs = observed()
+    one, many = calibrate(runs[:1], load()), calibrate(runs, load())
+    assert one.calibration.compute.spread > many.calibration.compute.spread
+    assert one.left_out is None
+
+
+def test_a_calibration_narrows_the_interval() -> None:
+    runs = observed()
+    (plain,), _ = score(runs[:1], load())
+    (fitted,), _ = score(runs[:1], load(), calibrate(runs, load()).calibration)
+    assert fitted.high_s / fitted.low_s < plain.high_s / plain.low_s
+
+
+def test_the_file_holds_what_was_fitted() -> None:
+    fit = calibrate(observed()[:3], load())
+    document = tomllib.loads(to_toml(fit))
+    assert Calibration.model_validate(document).compute.value == pytest.approx(fit.calibration.compute.value, abs=1e-4)
+    assert document["runs"] == 3
+
+
+def test_nothing_is_made_from_no_runs() -> None:
+    with pytest.raises(InfeasibleError, match="nothing to calibrate from"):
+        calibrate([], load())
