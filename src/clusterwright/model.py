@@ -187,6 +187,15 @@ class Model(Noun):
         return sum(block.count for block in self.blocks)
 
     @cached_property
+    def kinds(self) -> tuple[Block, ...]:
+        """Equal layers counted once, wherever they stand: what interleaves in many short runs is few kinds."""
+        counts: dict[Block, int] = {}
+        for block in self.blocks:
+            one = block.model_copy(update={"count": 1})
+            counts[one] = counts.get(one, 0) + block.count
+        return tuple(block.model_copy(update={"count": count}) for block, count in counts.items())
+
+    @cached_property
     def embedding_parameters(self) -> int:
         """Of the token and position embeddings, without the output head."""
         return (self.vocab + self.positions) * self.hidden

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusterwright.catalog import load
+from clusterwright.model import Model
 
 MODELS = load().models
 # Published only as a number of one or two digits, too coarse to hold a shape to.
@@ -127,3 +128,20 @@ def test_gemma_attends_to_a_window_in_every_layer_but_each_sixth() -> None:
         if block.mixer.kind == "attention"
     ]
     assert [0 if (layer + 1) % 6 == 0 else 1024 for layer in range(62)] == windows
+
+
+def test_interleaved_layers_are_few_kinds() -> None:
+    model = MODELS["llama-4-maverick"]
+    assert 48 == len(model.blocks)
+    assert [(24, "dense", 8192), (12, "experts", 8192), (12, "experts", 0)] == [
+        (block.count, block.feed and block.feed.kind, block.mixer.window)
+        for block in model.kinds
+        if block.mixer and block.mixer.kind == "attention"
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_the_kinds_of_layers_hold_the_parameters_of_all_layers(name: str) -> None:
+    model = MODELS[name]
+    assert model.layers == sum(block.count for block in model.kinds)
+    assert model.parameters == Model.model_validate({**model.model_dump(), "blocks": model.kinds}).parameters
