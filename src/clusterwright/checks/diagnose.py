@@ -1,0 +1,104 @@
+"""The door of diagnose: logs in, verdict out."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+from clusterwright.checks.observing import Observer
+from clusterwright.checks.ranking import findings as ranked
+from clusterwright.errors import InputError
+from clusterwright.health import Diagnosis, Finding, Verdict
+from clusterwright.probes.patterns import any_of
+from clusterwright.probes.reading import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from clusterwright.knowledge import Knowledge
+    from clusterwright.plan import Plan
+
+COLLECT = (
+    "the kernel log of every node of the job (dmesg -T or journalctl -k), from 15 minutes before the first error",
+    "the output of all ranks, not of rank 0 alone, with NCCL_DEBUG=INFO",
+    "nvidia-smi -q and nvidia-smi nvlink -s of the nodes (or rocm-smi, hl-smi)",
+    "ibstat and the port counters of the nodes, read twice",
+)
+
+
+def diagnose(
+    paths: Iterable[str | Path | IO[bytes]],
+    knowledge: Knowledge,
+    plan: Plan | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Diagnosis:
+    """Read logs and say what failed first, where, why, and what to do now; or honestly "unknown".
+
+    Args:
+        paths: Files, folders, gzip files, ``-`` for standard input, or open binary streams.
+        knowledge: The faults to know; see `clusterwright.catalog.faults.load_faults`.
+        plan: What was expected of the cluster, where known.
+        progress: Called with the number of bytes just read [B].
+
+    Returns:
+        The verdict with its findings, most likely root first.
+
+    Raises:
+        InputError: a path does not exist, or nothing at all could be read; names it.
+
+    >>> import io
+    >>> from clusterwright.catalog.faults import load_faults
+    >>> log = io.BytesIO(b"NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.")
+    >>> diagnose([log], load_faults()).findings[0].action
+    'reboot-node'
+    """
+    observer = Observer(knowledge)
+    reader = Reader(any_of(observer.words()), progress)
+    observer.take(reader.lines(paths))
+    if reader.unreadable and len(reader.unreadable) >= len(reader.files) and not reader.bytes_read:
+        raise InputError(reader.unreadable[0])
+    found = ranked(observer) + _against(plan, observer)
+    verdict = verdict_of(found, recognised=bool(observer.tools), whole=not reader.unreadable)
+    return Diagnosis(
+        verdict=verdict, findings=tuple(found), read=tuple(sorted(observer.tools)), bytes_read=reader.bytes_read,
+        collect=COLLECT if verdict == "unknown" else (), unreadable=tuple(reader.unreadable),
+    )  # fmt: skip
+
+
+def verdict_of(found: list[Finding], *, recognised: bool, whole: bool) -> Verdict:
+    """Fault, healthy or unknown: "healthy" only where something was read, recognised, and found to be in order."""
+    if not found:
+        return "healthy" if recognised and whole else "unknown"
+    first = found[0]
+    if first.health == "failed":
+        return "unknown" if first.confidence == "unknown" else "fault"
+    if first.health == "degraded":
+        return "fault" if first.confidence == "certain" else "unknown"
+    return "healthy"
+
+
+def _against(plan: Plan | None, observer: Observer) -> list[Finding]:
+    """Hold the measured bus bandwidth against the network that the plan counts on."""
+    if plan is None or plan.chosen is None:
+        return []
+    speeds = observer.readings.get("nccl_tests.busbw", [])
+    node = getattr(plan.chosen, "node", None)
+    expected = getattr(plan, "node", None) or node
+    bits = getattr(expected, "nic_bits_per_s", 0.0) or 0.0
+    nics = getattr(expected, "nics", 0) or 0
+    if not speeds or not bits or not nics:
+        return []
+    best = max(speeds, key=lambda evidence: float(evidence.value))
+    share = float(best.value) * 1e9 * 8 / (bits * nics)
+    if share >= ENOUGH_OF_NAMEPLATE:
+        return []
+    return [
+        Finding(
+            health="degraded", cause=f"bus bandwidth is {share:.0%} of what the plan's network carries", scope="fabric", action="investigate",
+            confidence="likely", because=f"{best.value} GB/s of {bits * nics / 8e9:.0f} GB/s a node", evidence=(best,),
+        )
+    ]  # fmt: skip
+
+
+ENOUGH_OF_NAMEPLATE = 0.7
+"""Share of the nameplate that large all-reduces reach on a healthy network."""

@@ -1,0 +1,164 @@
+"""Lines and readings -> observations: which fault, where, since when, on which lines."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clusterwright.health import Evidence, Where
+from clusterwright.probes.envelope import normal_pci, time_of, where
+from clusterwright.probes.nvidia import WORDS as XID_WORDS
+from clusterwright.probes.nvidia import xid_line
+from clusterwright.probes.patterns import groups, pattern
+from clusterwright.probes.tables import TableProbe, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from clusterwright.knowledge import Fault, Judgement, Knowledge, Threshold
+    from clusterwright.probes.reading import Line
+
+KEPT_LINES = 5
+"""Evidence lines kept of one observation; the others are counted."""
+KEPT_OBSERVATIONS = 2000
+
+
+@dataclass(slots=True)
+class Observation:
+    """One fault at one place, as often as it was seen."""
+
+    judgement: Judgement
+    where: Where
+    order: int
+    evidence: list[Evidence] = field(default_factory=list)
+    count: int = 0
+    facts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def first(self) -> Evidence:
+        """The line that was seen first."""
+        return self.evidence[0]
+
+
+@dataclass(slots=True)
+class Observer:
+    """Takes lines, keeps what they say; memory does not grow with their number."""
+
+    knowledge: Knowledge
+    seen: dict[tuple[Any, ...], Observation] = field(default_factory=dict)
+    tools: set[str] = field(default_factory=set)
+    readings: dict[str, list[Evidence]] = field(default_factory=dict)
+    tables: dict[str, TableProbe] = field(default_factory=dict)
+    node: dict[str, str] = field(default_factory=dict)
+    """The host that a file speaks of, where its lines name one."""
+    _order: itertools.count[int] = field(default_factory=itertools.count)
+    _faults: list[tuple[tuple[bytes, ...], Fault]] = field(default_factory=list)
+    _thresholds: dict[str, list[Threshold]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Prepare the look-ups."""
+        self._faults = [(tuple(word.encode() for word in fault.words), fault) for fault in self.knowledge.faults]
+        for threshold in self.knowledge.thresholds:
+            self._thresholds.setdefault(threshold.reading, []).append(threshold)
+
+    def words(self) -> set[str]:
+        """Every word whose lines are wanted."""
+        words = {word for fault in self.knowledge.faults for word in fault.words}
+        return words | set(XID_WORDS) | set(self._probe().words())
+
+    def _probe(self) -> TableProbe:
+        return TableProbe(frozenset(name for name in self._thresholds if "." not in name))
+
+    def take(self, lines: Iterable[Line]) -> None:
+        """Read lines to their end."""
+        for line in lines:
+            self._take(line)
+
+    def _take(self, line: Line) -> None:
+        lower = line.raw.lower()
+        for words, fault in self._faults:
+            if any(word in lower for word in words) and (match := pattern(fault.pattern).search(line.raw)):
+                self._add_fault(fault, line, groups(match))
+        if any(word.encode() in lower for word in XID_WORDS):
+            self._take_xid(line)
+        for evidence, tool in self.tables.setdefault(line.file, self._probe()).read(line):
+            self._take_reading(evidence, tool)
+
+    def _add_fault(self, fault: Fault, line: Line, found: dict[str, str]) -> None:
+        place = _merge(where(line.raw), found)
+        if fault.lookback and place.accelerator is None:
+            for before in reversed(line.before[-fault.lookback :]):
+                if (named := where(before).accelerator) is not None:
+                    place = place.model_copy(update={"accelerator": named})
+                    break
+        facts = {key: value for key, value in found.items() if key in {"code", "what"}}
+        self._add(fault, place, line, facts, fault.name)
+
+    def _take_xid(self, line: Line) -> None:
+        said = xid_line(line.raw)
+        if said is None:
+            return
+        code = said.code
+        xid = next((xid for xid in self.knowledge.xids if xid.code == code), None)
+        if xid is None:
+            return
+        facts = {"code": str(code), "severity": said.severity, "detail": said.detail, "previous": str(said.previous or "")}
+        self._add(xid, where(line.raw), line, facts, f"{code} {said.severity} {said.previous}")
+
+    def _take_reading(self, evidence: Evidence, tool: str) -> None:
+        self.tools.add(tool)
+        kept = self.readings.setdefault(evidence.name, [])
+        if len(kept) < KEPT_OBSERVATIONS:
+            kept.append(evidence)
+        for threshold in self._thresholds.get(evidence.name, ()):
+            if threshold.name not in AGGREGATED and is_bad(threshold, evidence.value):
+                self._put(threshold, evidence, {}, threshold.name)
+
+    def _add(self, judgement: Judgement, place: Where, line: Line, facts: dict[str, str], key: str) -> None:
+        time_s, clock = time_of(line.raw)
+        evidence = Evidence(file=line.file, line=line.number, text=text_of(line.raw), time_s=time_s, clock=clock, where=place)
+        self._put(judgement, evidence, facts, key)
+
+    def _put(self, judgement: Judgement, evidence: Evidence, facts: dict[str, str], key: str) -> None:
+        place = evidence.where
+        if place.node is not None:
+            self.node.setdefault(evidence.file, place.node)
+        identity = (key, place.node, place.accelerator, place.port, place.rank, place.peer)
+        found = self.seen.get(identity)
+        if found is None:
+            if len(self.seen) >= KEPT_OBSERVATIONS:
+                return
+            found = self.seen[identity] = Observation(judgement, place, next(self._order), facts=facts)
+        found.count += 1
+        if len(found.evidence) < KEPT_LINES:
+            found.evidence.append(evidence)
+
+
+AGGREGATED = frozenset({"socket-speed", "dcgm-link-down"})
+"""Thresholds over all readings together, judged when everything has been read."""
+
+
+def is_bad(threshold: Threshold, value: str) -> bool:
+    """Whether a reading is over the threshold.
+
+    Args:
+        threshold: What is bad.
+        value: The reading as it was printed, lower case.
+    """
+    if threshold.comparison == "is":
+        return value == threshold.limit
+    try:
+        number = float(value)
+    except ValueError:
+        return False
+    return number > float(threshold.limit) if threshold.comparison == "above" else number < float(threshold.limit)
+
+
+def _merge(place: Where, found: dict[str, str]) -> Where:
+    update = {key: value for key, value in found.items() if key in Where.model_fields}
+    if "accelerator" in update:
+        update["accelerator"] = normal_pci(update["accelerator"].rstrip(":")) or ""
+    if "port" in update and update["port"].count(":") > 1:
+        update["port"] = normal_pci(update["port"]) or update["port"]
+    return place.model_copy(update=update)

@@ -1,0 +1,109 @@
+"""Where and when a line was written: time, host, rank, PCI address, port, peer."""
+
+from __future__ import annotations
+
+import calendar
+from typing import TYPE_CHECKING
+
+from clusterwright.health import Where
+from clusterwright.probes.patterns import groups, pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MONTHS = {name: index + 1 for index, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split())}
+
+NOT_HOSTS = frozenset({
+    "kernel", "error", "warning", "info", "runtimeerror", "oserror", "nvrm", "reason", "torch", "lustreerror", "lnet", "lustre",
+    "slurmstepd", "slurmctld", "slurmd", "srun", "systemd", "nvidia-smi", "warn", "gpu", "e", "w", "i", "debug", "fatal",
+})  # fmt: skip
+
+HOSTS = (
+    r"^\s*(?:\S+ )?(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) (?P<node>[A-Za-z0-9][\w.-]*) [\w.()/-]+(?:\[\d+\])?:",
+    r"(?:^|[\s\]>])(?P<node>[A-Za-z0-9][\w.-]*):\d+:\d+ \[\d+\]",
+    r"^\s*(?:\[[^\]]*\] )?(?P<node>[A-Za-z][\w.-]*) kernel:",
+    r"^\s*(?P<node>[A-Za-z][\w.-]*\d[\w.-]*) \| ",
+    r"^\s*(?P<node>[A-Za-z][\w.-]*-\d+|node\d+): ",
+    r"[ ,(]node[ =:](?P<node>[A-Za-z][\w.-]*\d[\w.-]*)",
+    r"(?:error|Node failure on|JOB \d+ ON|host(?:name)?)\s*[:=]?\s*(?P<node>[A-Za-z][\w]*-?\d+)\b",
+    r"\d\d:\d\d:\d\d (?P<node>[A-Za-z][\w]*-?\d+)$",
+)
+PEERS = (
+    r"(?:peer|from|to|with|server|addr(?:ess)?|node)[ =:(\[]*(?P<peer>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})",
+    r"(?P<peer>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?:<\d+>|@o2ib|@tcp|:\d{2,5}\b)",
+    r"connect to \(?(?P<peer>[A-Za-z][\w.-]*\d)[,:]",
+)
+RANKS = (r"\[(?:default)?rank ?(?P<rank>\d+)\]", r"\bRank[ :](?P<rank>\d+)\b", r"local_rank: ?(?P<rank>\d+)", r"\brank[ =:](?P<rank>\d+)\b")
+ACCELERATORS = (
+    r"PCI:(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)",
+    r"(?:GPU|amdgpu|nvidia|habanalabs)[ :-]+(?:PCI:)?(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])",
+    r"\bGPU(?:s|[ _-]?id|[ _-]?index)?[ :#]*(?P<accelerator>\d{1,2})\b",
+    r"\b(?:CUDA device|device|/dev/nvidia|card|hl)[ :#]?(?P<accelerator>\d{1,2})\b",
+)
+PORTS = (r"(?P<port>mlx5_\w+)(?::\d+)?(?:[\s:'\")/,.]|$)", r"(?:mlx5_core|pcieport|bnxt_en|irdma) (?P<port>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", r"(?P<port>nvidia-nvswitch\d+)")
+
+
+def where(raw: bytes) -> Where:
+    """The places that a line names.
+
+    >>> where(b"node-3:12:34 [1] NCCL WARN Connect to 10.0.0.7<555> failed").named()
+    {'node': 'node-3', 'peer': '10.0.0.7'}
+    """
+    node = _first(HOSTS, raw, "node")
+    if node is not None and (node.lower() in NOT_HOSTS or node.startswith("PCI")):
+        node = None
+    return Where(
+        node=node,
+        accelerator=normal_pci(_first(ACCELERATORS, raw, "accelerator")),
+        port=_first(PORTS, raw, "port"),
+        rank=_first(RANKS, raw, "rank"),
+        peer=_first(PEERS, raw, "peer"),
+    )
+
+
+def _first(patterns: Iterable[str], raw: bytes, key: str) -> str | None:
+    for text in patterns:
+        match = pattern(text).search(raw)
+        if match is not None:
+            return groups(match).get(key)
+    return None
+
+
+def normal_pci(address: str | None) -> str | None:
+    """One spelling of a PCI address; anything else is left as it is.
+
+    >>> normal_pci("00000000:3B:00"), normal_pci("3b:00.0"), normal_pci("5"), normal_pci("0008:01:00.0")
+    ('0000:3b:00.0', '0000:3b:00.0', '5', '0008:01:00.0')
+    """
+    if address is None or ":" not in address:
+        return address
+    parts = address.lower().partition(".")[0].split(":")
+    domain = int(parts[0], 16) if len(parts) == 3 else 0  # noqa: PLR2004 - domain, bus, device
+    return f"{domain:04x}:{parts[-2]}:{parts[-1]}.0"
+
+
+def time_of(raw: bytes) -> tuple[float | None, str]:
+    """Seconds and their clock: ``utc``, ``year`` (no year given) or ``boot``; (None, "") without a time.
+
+    >>> time_of(b"[ 1843.308145] NVRM: x")
+    (1843.308145, 'boot')
+    >>> time_of(b"2026-01-02T00:00:10Z x")
+    (1767312010.0, 'utc')
+    """
+    match = pattern(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,]\d+)?(?:([+-])(\d\d):?(\d\d))?").search(raw)
+    if match is not None:
+        year, month, day, hour, minute, second = (int(match.group(i)) for i in range(1, 7))
+        offset = 0
+        if match.group(7) is not None:
+            offset = (int(match.group(8)) * 60 + int(match.group(9))) * (60 if match.group(7) == b"+" else -60)
+        return float(calendar.timegm((year, month, day, hour, minute, second)) - offset), "utc"
+    match = pattern(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +(\d{1,2}) (?:(\d{4}) )?(\d\d):(\d\d):(\d\d)(?: (\d{4}))?").search(raw)
+    if match is not None:
+        year = match.group(3) or match.group(7)
+        month, day = MONTHS[match.group(1).decode().lower()], int(match.group(2))
+        seconds = calendar.timegm((int(year) if year else 1970, month, day, *(int(match.group(i)) for i in (4, 5, 6))))
+        return float(seconds), "utc" if year else "year"
+    match = pattern(r"^\s*(?:kernel: )?\[ *(\d+\.\d{3,6})\]").search(raw)
+    if match is not None:
+        return float(match.group(1)), "boot"
+    return None, ""

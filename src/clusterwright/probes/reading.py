@@ -1,0 +1,174 @@
+"""Reading logs as a stream: only lines that hold a wanted word come out; memory stays constant."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import io
+import stat
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from clusterwright.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+CHUNK_BYTES = 1 << 20
+LONG_LINE_BYTES = 8 << 10
+"""A longer line is cut to this much around the word that was found."""
+CONTEXT_LINES = 3
+SAMPLE_LINES = 200
+"""So many first lines of every file come out whatever they hold, to tell what kind of output it is."""
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line that holds a wanted word, and the few before it."""
+
+    file: str
+    number: int
+    raw: bytes
+    before: tuple[bytes, ...] = ()
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads files, folders, gzip and standard input; keeps what it could not read."""
+
+    wanted: Any
+    """Compiled pattern of the wanted words."""
+    progress: Callable[[int], None] | None = None
+    bytes_read: int = 0
+    files: list[str] = field(default_factory=list)
+    unreadable: list[str] = field(default_factory=list)
+
+    def lines(self, paths: Iterable[str | Path | IO[bytes]]) -> Iterator[Line]:
+        """Every wanted line of every path, in the order given.
+
+        Raises:
+            InputError: a path does not exist.
+        """
+        for path in paths:
+            if hasattr(path, "read"):
+                yield from self._stream(path, str(getattr(path, "name", "stream")))
+            elif str(path) == STANDARD_INPUT:
+                yield from self._stream(sys.stdin.buffer, STANDARD_INPUT)
+            else:
+                for file in _files(Path(path)):
+                    yield from self._file(file)
+
+    def _file(self, path: Path) -> Iterator[Line]:
+        try:
+            with path.open("rb") as handle:
+                yield from self._stream(handle, str(path))
+        except OSError as error:
+            self.unreadable.append(f"{path}: cannot be read ({error.strerror or error})")
+
+    def _stream(self, handle: IO[bytes], name: str) -> Iterator[Line]:
+        self.files.append(name)
+        number, carry = 1, b""
+        last: tuple[bytes, ...] = ()
+        try:
+            for data in self._text(handle):
+                buffer = carry + data
+                end = buffer.rfind(b"\n") + 1
+                if not end and len(buffer) < CHUNK_BYTES:
+                    carry = buffer
+                    continue
+                body, carry = (buffer[:end], buffer[end:]) if end else (buffer, b"")
+                yield from self._body(body, name, number, last)
+                number += body.count(b"\n")
+                last = _tail(body)
+            yield from self._body(carry, name, number, last)
+        except (OSError, EOFError, ValueError) as error:
+            self.unreadable.append(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})")
+
+    def _body(self, body: bytes, name: str, number: int, last: tuple[bytes, ...]) -> Iterator[Line]:
+        offset = 0
+        while number <= SAMPLE_LINES and 0 <= (end := body.find(b"\n", offset)) - offset <= LONG_LINE_BYTES:
+            yield Line(name, number, body[offset:end].rstrip(), (*last, *_tail(body[max(0, offset - 2048) : offset]))[-CONTEXT_LINES:])
+            offset, number = end + 1, number + 1
+        yield from _wanted(self.wanted, body[offset:], name, number, (*last, *_tail(body[:offset])))
+
+    def _text(self, handle: IO[bytes]) -> Iterator[bytes]:
+        """The bytes as UTF-8 or as they are: unzipped, UTF-16 decoded, NUL bytes and carriage returns blanked."""
+        data = handle.read(CHUNK_BYTES)
+        self._count(data)
+        if data.startswith(b"\x1f\x8b"):
+            handle = gzip.GzipFile(fileobj=io.BufferedReader(_Rest(data, handle)))
+            data = handle.read(CHUNK_BYTES)
+        decoder = _utf16(data)
+        while data:
+            if decoder is not None:
+                data = decoder.decode(data).encode("utf-8", "replace")
+            yield data.replace(b"\0", b" ").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            data = handle.read(CHUNK_BYTES)
+            self._count(data)
+
+    def _count(self, data: bytes) -> None:
+        self.bytes_read += len(data)
+        if self.progress is not None:
+            self.progress(len(data))
+
+
+class _Rest(io.RawIOBase):
+    """A stream whose first bytes have been read already."""
+
+    def __init__(self, first: bytes, rest: IO[bytes]) -> None:
+        self.first, self.rest = first, rest
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:  # noqa: ANN401 - a writable buffer
+        data = self.first[: len(buffer)] or self.rest.read(len(buffer))
+        self.first = self.first[len(data) :]
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _files(path: Path) -> list[Path]:
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        msg = f"{path}: no such file" if isinstance(error, FileNotFoundError) else f"{path}: cannot be read ({error})"
+        raise InputError(msg) from None
+    if not stat.S_ISDIR(mode):
+        return [path]
+    return sorted(file for file in path.rglob("*") if file.is_file())
+
+
+def _utf16(data: bytes) -> codecs.IncrementalDecoder | None:
+    for mark, name in ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
+        if data.startswith(mark):
+            return codecs.getincrementaldecoder(name)("replace")
+    head = data[:64]
+    if len(head) >= 8 and head[1::2].count(0) == len(head[1::2]) and 0 not in head[::2]:  # noqa: PLR2004 - too short to tell
+        return codecs.getincrementaldecoder("utf-16-le")("replace")
+    return None
+
+
+def _wanted(wanted: Any, body: bytes, name: str, number: int, last: tuple[bytes, ...]) -> Iterator[Line]:  # noqa: ANN401 - re2 has no types
+    position, counted = 0, 0
+    while (match := wanted.search(body, position)) is not None:
+        at = match.start()
+        start, end = body.rfind(b"\n", 0, at) + 1, body.find(b"\n", at)
+        end = len(body) if end < 0 else end
+        number += body.count(b"\n", counted, start)
+        counted = start
+        if end - start > LONG_LINE_BYTES:
+            raw = body[max(start, at - LONG_LINE_BYTES // 2) : at + LONG_LINE_BYTES // 2]
+            position = min(end, at + LONG_LINE_BYTES // 2)
+        else:
+            raw, position = body[start:end], end + 1
+        yield Line(name, number, raw.strip(b" \n") and raw.rstrip(), (*last, *_tail(body[max(0, start - 2048) : start]))[-CONTEXT_LINES:])
+        if position >= len(body):
+            return
+
+
+def _tail(body: bytes) -> tuple[bytes, ...]:
+    return tuple(body[-2048:].rstrip(b"\n").split(b"\n")[-CONTEXT_LINES:])

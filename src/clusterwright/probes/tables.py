@@ -1,0 +1,117 @@
+"""Output of tools in blocks -> readings: nvidia-smi, nvlink, ibstat, dcgmi, nccl-tests, topology, counters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clusterwright.health import Evidence, Where
+from clusterwright.probes.envelope import normal_pci, where
+from clusterwright.probes.patterns import groups, pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clusterwright.probes.reading import Line
+
+LARGE_BYTES = 64 << 20
+"""Messages from this size show the bandwidth of the path, smaller ones its latency."""
+
+HEADERS = (
+    ("gpu", ("gpu 0", "gpu "), r"^\s*GPU (?P<accelerator>\d+|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)(?:: (?P<model>.*?)(?: \(UUID.*)?)?\s*$"),
+    ("section", ("remapped rows", "volatile", "aggregate"), r"^\s*(?P<section>Remapped Rows|Volatile|Aggregate)(?: ECC.*)?\s*:?\s*$"),
+    ("port", ("ca '", "infiniband device"), r"(?:^\s*CA|Infiniband device) '(?P<port>[\w.-]+)'"),
+)
+READINGS = (
+    ("remapped_rows.pending", ("pending",), r"^\s*Pending\s*:\s*(?P<value>Yes|No)\s*$", "nvidia-smi -q"),
+    ("remapped_rows.failure", ("remapping failure",), r"^\s*Remapping Failure Occurred\s*:\s*(?P<value>Yes|No)", "nvidia-smi -q"),
+    ("ecc.sram_threshold_exceeded", ("sram threshold",), r"SRAM Threshold Exceeded\s*:\s*(?P<value>Yes|No)", "nvidia-smi -q"),
+    ("ecc.{section}.{what}_uncorrectable", ("uncorrectable",), r"^\s*(?P<what>SRAM|DRAM) Uncorrectable\S*(?: Parity| SEC-DED)?\s*:\s*(?P<value>\d+)", "nvidia-smi -q"),
+    ("throttle.{what}", ("active",), r"^\s*(?P<what>Idle|SW Power Cap|HW Slowdown|HW Thermal Slowdown|HW Power Brake Slowdown|SW Thermal Slowdown|Sync Boost|Applications Clocks Setting|Display Clock Setting)\s*:\s*(?P<value>Active|Not Active)\s*$", "nvidia-smi -q"),
+    ("nvlink.state", ("link ",), r"^\s*Link (?P<link>\d+):\s*<?(?P<value>inactive|[\d.]+ GB/s)>?\s*$", "nvidia-smi nvlink"),
+    ("nvlink.{what}_errors", ("errors:", "error:"), r"^\s*Link (?P<link>\d+): (?P<what>Replay|Recovery|CRC)(?: \w+)? Errors?\s*:\s*(?P<value>\d+)", "nvidia-smi nvlink -e"),
+    ("ib.state", ("state:",), r"^\s*state:\s*(?:\d+: )?(?P<value>Active|Down|Init\w*|Armed)\s*$", "ibstat"),
+    ("ib.physical_state", ("phys",), r"^\s*phys(?:ical)? state:\s*(?:\d+: )?(?P<value>\w+)\s*$", "ibstat"),
+    ("dcgm.nvlink_down", ("nvlink link",), r"GPU (?P<accelerator>\d+)'s NvLink link (?P<link>\d+) is currently down", "dcgmi health"),
+    ("dcgm.overall", ("overall health",), r"Overall Health\s*\|\s*(?P<value>\w+)", "dcgmi health"),
+    ("dcgm.diag", ("pass",), r"^\|.*\|\s*(?P<value>Pass)\b", "dcgmi diag"),
+    ("topology.row", ("gpu",), r"^\s*GPU(?P<accelerator>\d+)\s+(?P<value>(?:(?:X|NV\d+|SYS|NODE|PHB|PXB|PIX|XGMI)\s+)+)", "nvidia-smi topo"),
+    ("smi.row", ("mib /",), r"^\|.*\d+W / +\d+W \|.*MiB / +\d+MiB.*\|", "nvidia-smi"),
+    ("rocm.row", ("c ",), r"^\s*(?P<accelerator>\d+)\s+\[0x[0-9a-f]+ : 0x[0-9a-f]+\]\s+(?P<value>[\d.]+)", "rocm-smi"),
+    ("hl.row", ("hl-",), r"^\|\s*\d+\s+HL-\d+", "hl-smi"),
+    ("fabricmanager.info", ("[info] [tid",), r"\[INFO\] \[tid \d+\]", "fabric manager log"),
+    ("node.healthy", ("| healthy",), r"^\s*(?P<node>\S+) \| Healthy", "node health check"),
+    ("ras.launched", ("launched up to operation", "have not launched"), r"^\s*(?P<ranks>\d+) ranks? ha(?:s|ve) (?:launched up to operation (?P<value>\d+)|not launched)", "nccl ras"),
+    ("ras.listed", ("managed by process",), r"Rank (?P<rank>\d+) -- GPU (?P<accelerator>\d+) managed by process \d+ on node (?P<node>\S+)", "nccl ras"),
+    ("nccl.init", ("init complete", "net/ib : using", "connected all"), r"Init COMPLETE|NET/IB : Using|Connected all (?:rings|trees)", "nccl log"),
+    ("training.step", ("loss",), r"(?:step|iter\w*|epoch)\b.*\bloss\b\S*\s*[:=]?\s*(?P<value>\d[\d.eE+-]*)", "training log"),
+)  # fmt: skip
+COUNTER = r"^\s*(?P<name>[A-Za-z][\w.-]*?)\s*[:=]\s*\.*(?P<value>\d+)\s*$"
+PERF_ROW = r"^\s*(?:\d+: *)?(?P<size>\d+)\s+\d+\s+(?:u?int\d+|half|float|double|bfloat16|fp8\w*|f8\w+)\s+(?:sum|prod|min|max|avg|none|mulsum)\s+-?\d+\s+[\d.]+\s+[\d.]+\s+(?P<value>[\d.]+)\s+(?P<wrong>\S+)"
+PERF_WORDS = (" float ", " half ", " bfloat16 ", " int8 ", " uint8 ", " double ", " fp8", " int32 ")
+WORDS = (
+    "gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7", "gpu 8", "gpu 9", "remapped rows", "volatile", "aggregate", "ca '",
+    "infiniband device", "pending  ", "remapping failure", "sram ", "dram uncorrectable", ": active", ": not active", " link ", "\tlink ",
+    "state: ", "nvlink link", "overall health", "| pass", "gpu0 ", "gpu1 ", "gpu2 ", "gpu3 ", "gpu4 ", "gpu5 ", "gpu6 ", "gpu7 ",
+    "gpu0\t", "gpu1\t", "gpu2\t", "gpu3\t", "gpu4\t", "gpu5\t", "gpu6\t", "gpu7\t", "mib /", " : 0x", "hl-", "[info] [tid", "| healthy", "launched up to operation",
+    "not launched", "managed by process", "init complete", "net/ib : using", "connected all", *PERF_WORDS,
+)  # fmt: skip
+"""Words of the prefilter: rarer than those of single readings, and each of their lines holds one."""
+
+
+@dataclass(slots=True)
+class TableProbe:
+    """Keeps the last header of one file, so that a reading knows its accelerator, section and port."""
+
+    counters: frozenset[str]
+    """Names of the counters to look for, lower case."""
+    state: dict[str, str] = field(default_factory=dict)
+
+    def words(self) -> tuple[str, ...]:
+        """The words whose lines this probe wants to see."""
+        return WORDS + tuple(self.counters)
+
+    def read(self, line: Line) -> Iterator[tuple[Evidence, str]]:
+        """The readings of one line, each with the tool that printed it."""
+        lower = line.raw.lower()
+        for _, words, text in HEADERS:
+            if any(word.encode() in lower for word in words) and (match := pattern(text).search(line.raw)):
+                self.state |= groups(match)
+        for name, words, text, tool in READINGS:
+            if any(word.encode() in lower for word in words) and (match := pattern(text).search(line.raw)):
+                yield self._evidence(line, name, groups(match)), tool
+        if any(word.encode() in lower for word in PERF_WORDS) and (match := pattern(PERF_ROW).search(line.raw)):
+            yield from self._perf(line, groups(match))
+        match = pattern(COUNTER).search(line.raw)
+        if match is not None and (found := groups(match))["name"].lower() in self.counters:
+            yield self._evidence(line, found["name"].lower(), found), "counters"
+
+    def _perf(self, line: Line, found: dict[str, str]) -> Iterator[tuple[Evidence, str]]:
+        size = int(found["size"])
+        if size >= LARGE_BYTES:
+            yield self._evidence(line, "nccl_tests.busbw", found), "nccl-tests"
+        if found["wrong"].isdigit():
+            yield self._evidence(line, "nccl_tests.wrong", {"value": found["wrong"]}), "nccl-tests"
+
+    def _evidence(self, line: Line, name: str, found: dict[str, str]) -> Evidence:
+        place = where(line.raw).model_dump()
+        if name.startswith(("remapped", "ecc", "throttle", "nvlink")):
+            place["accelerator"] = normal_pci(self.state.get("accelerator"))
+        if name.startswith(("ib.", "link", "symbol", "port")):
+            place["port"] = self.state.get("port")
+        if "link" in found:
+            place["port"] = f"link {found['link']}"
+        place |= {key: value for key, value in found.items() if key in {"node", "accelerator", "rank"}}
+        parts = {"section": self.state.get("section", "volatile"), **found}
+        filled = name.format(**{key: value.lower().replace(" ", "_") for key, value in parts.items()})
+        if filled.startswith("ecc.volatile"):
+            filled = "ecc.volatile.uncorrectable"
+        return Evidence(
+            file=line.file, line=line.number, text=text_of(line.raw), name=filled,
+            value=(found.get("value") or found.get("ranks") or "1").strip().lower(), where=Where(**place),
+        )  # fmt: skip
+
+
+def text_of(raw: bytes) -> str:
+    """The text of a line, cut to what a report can show."""
+    return raw.decode("utf-8", "replace").strip()[:400]
