@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
+from scipy.stats import poisson
 
 from clusterwright.laws import reliability
 
@@ -88,3 +89,8 @@ def test_nothing_down_needs_no_spare() -> None:
 def test_the_slowest_sets_the_pace() -> None:
     kinds = np.concatenate([np.full(8, 1.0), np.full(8, 0.5)])
     assert float(reliability.synchronous_share(kinds)) == pytest.approx(0.5 / 0.75)
+
+
+@given(st.floats(0.0, 1e5), st.sampled_from([0.5, 0.9, 0.99, 0.9999]))
+def test_spares_are_the_quantile_of_an_independent_program(mean: float, confidence: float) -> None:
+    assert max(int(poisson.ppf(confidence, mean)), 0) == int(reliability.spares_needed(mean, confidence))

@@ -150,9 +150,14 @@ def spares_needed(mean_down: Count, confidence: Share) -> NDArray[np.int64]:
     >>> spares_needed(np.array([0.0, 0.1, 5.0]), 0.99)
     array([ 0,  1, 11])
     """
-    from scipy.stats import poisson  # noqa: PLC0415 - a second to import; the other laws need no scipy
+    from scipy.special import pdtr, pdtrik  # noqa: PLC0415 - the other laws need no scipy
 
-    return np.maximum(poisson.ppf(confidence, np.asarray(mean_down, dtype=np.float64)), 0).astype(np.int64)
+    mean = np.asarray(mean_down, dtype=np.float64)
+    guess = np.ceil(np.nan_to_num(pdtrik(confidence, np.maximum(mean, 1e-300)), nan=0.0, neginf=0.0))
+    spares = np.maximum(guess, 0.0)
+    # The inverse is rounded: take one off where one fewer suffices as well.
+    spares = np.where((spares > 0) & (pdtr(spares - 1.0, mean) >= confidence), spares - 1.0, spares)
+    return np.asarray(spares, dtype=np.int64)
 
 
 def synchronous_share(speeds: Floats) -> Floats:
