@@ -25,6 +25,7 @@ BY_HAND = (
     " in models/ of a folder given with --catalog"
 )
 MOST = 2**40
+"""More than any shape has; beyond it numbers are taken for mistakes."""
 MOST_LAYERS = 10_000
 
 
@@ -58,7 +59,8 @@ class Fields:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self.bad(name, f"a whole number from {least} to {most}")
+            span = f"of {least} or more" if most == MOST else f"from {least} to {most}"
+            raise self.bad(name, f"a whole number {span}")
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
