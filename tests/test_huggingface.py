@@ -151,6 +151,7 @@ def test_a_missing_field_is_named(name: str) -> None:
     [
         ({"hidden_size": -5}, "hidden_size is -5; a whole number of 1 or more is wanted"),
         ({"hidden_size": 0}, "hidden_size is 0;"),
+        ({"hidden_size": 10**15}, "hidden_size is 1000000000000000; a whole number from 1 to 1099511627776"),
         ({"hidden_size": 4096.5}, "hidden_size is 4096.5;"),
         ({"hidden_size": "4096"}, 'hidden_size is "4096";'),
         ({"hidden_size": True}, "hidden_size is true;"),

@@ -59,7 +59,8 @@ class Fields:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            span = f"of {least} or more" if most == MOST else f"from {least} to {most}"
+            bounded = most != MOST or (isinstance(value, int) and value > most)
+            span = f"from {least} to {most}" if bounded else f"of {least} or more"
             raise self.bad(name, f"a whole number {span}")
         return value
 
