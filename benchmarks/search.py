@@ -2,6 +2,9 @@
 
 A candidate counts when its own memory, step time and cost exist as array elements, or when an array test refused it as
 illegal. Offers do not multiply the count: a layout on a kind of node is one candidate whatever it is rented for.
+
+On a machine that others use at the same time a search waits for its core; it is then run again, a few times at most,
+and the figures are those of the run that waited least.
 """
 
 from __future__ import annotations
@@ -24,6 +27,23 @@ DOCUMENT = {
 }
 
 
+MOST_RUNS = 6
+UNDISTURBED = 0.95
+"""Share of the wall time on the core from which on a run counts as undisturbed. [1]"""
+
+
+def search(wish: Wish, known: Known) -> dict[str, float]:
+    """One full search, timed."""
+    work = wish.workload
+    cpu, wall = time.process_time(), time.perf_counter()
+    setting = setting_of(wish, trainable(work), known)
+    counts = evaluate(setting, offered_by(work, known.catalogue).kinds, largest(work), {}).counts
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    rate = counts["candidates"] / cpu
+    kept = {key: counts[key] for key in ("candidates", "legal", "fits")}
+    return {**kept, "cpu_s": cpu, "candidates_per_cpu_s": rate, "wall_s": wall}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--format", choices=["text", "json"], default="text")
@@ -31,14 +51,10 @@ def main() -> None:
     work, facts = Workload.model_validate(DOCUMENT), catalog.load()
     known = Known(facts, load_fabric_parts(), load_failure_rates())
     wish = Wish(work, facts.model("llama-3.1-70b"), DOCUMENT, date(2026, 11, 30))
-    cpu, wall = time.process_time(), time.perf_counter()
-    setting = setting_of(wish, trainable(work), known)
-    table = evaluate(setting, offered_by(work, facts).kinds, largest(work), {})
-    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    found = {
-        "candidates": table.counts["candidates"], "legal": table.counts["legal"], "fits": table.counts["fits"],
-        "cpu_s": cpu, "candidates_per_cpu_s": table.counts["candidates"] / cpu, "wall_s": wall,
-    }  # fmt: skip
+    runs: list[dict[str, float]] = []
+    while not runs or (len(runs) < MOST_RUNS and runs[-1]["cpu_s"] < UNDISTURBED * runs[-1]["wall_s"]):
+        runs.append(search(wish, known))
+    found = max(runs, key=lambda r: r["cpu_s"] / r["wall_s"])
     if style == "json":
         print(json.dumps(found))
     else:

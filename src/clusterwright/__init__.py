@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clusterwright.api import (
         WorkloadFile,
+        calibrate,
         design,
+        diagnose,
         emit,
         estimate,
         explain,
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "WorkloadFile",
+    "calibrate",
     "design",
+    "diagnose",
     "emit",
     "estimate",
     "explain",

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import date
 
     from clusterwright.calibration import Fit
     from clusterwright.emitters import Bundle
     from clusterwright.estimators.goodput import GoodputEstimate
     from clusterwright.hardware import FabricDesign
+    from clusterwright.health import Diagnosis
     from clusterwright.measurement import Calibration
     from clusterwright.model import Model
     from clusterwright.plan import Plan
@@ -35,6 +36,7 @@ __all__ = [
     "WorkloadFile",
     "calibrate",
     "design",
+    "diagnose",
     "emit",
     "estimate",
     "explain",
@@ -276,6 +278,23 @@ def calibrate(*tables: Path | str, catalog: Path | None = None) -> Fit:
 
     _, runs, _ = validation.read_tables(tables)
     return calibration.calibrate(runs, facts.load(catalog))
+
+
+def diagnose(files: Sequence[str], plan: Plan | Path | str | None = None) -> Diagnosis:
+    """Read logs and name the cause, or say unknown.
+
+    Args:
+        files: Files, folders, ``.gz``, or ``-`` for standard input.
+        plan: What was expected of the job, or its file.
+
+    Raises:
+        InputError: a file that cannot be read, or no plan.
+    """
+    from clusterwright.catalog.faults import load_faults
+    from clusterwright.checks.diagnose import diagnose as judge
+    from clusterwright.plan import Plan, read_plan
+
+    return judge(files, load_faults(), plan if plan is None or isinstance(plan, Plan) else read_plan(plan))
 
 
 def read_calibration(path: Path | str) -> Calibration:

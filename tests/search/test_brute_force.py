@@ -51,7 +51,7 @@ def layouts(kind: Kind) -> Iterator[Layout]:
 def everything(asked: Wish, known: Known) -> list[Candidate]:
     """Every layout that fits, at every price."""
     setting = setting_of(asked, trainable(asked.workload), known)
-    found = []
+    found: list[Candidate] = []
     for kind in offered_by(asked.workload, known.catalogue).kinds:
         legal = list(layouts(kind))
         numbers = run(setting.job(kind), Layouts.of(*legal)) if legal else None
