@@ -21,7 +21,7 @@ _KEPT = ("enum", "minimum", "maximum", "minLength", "maxLength", "minItems", "ma
 _META = {"type": "object", "required": ["name"]}
 
 
-class Loader(yaml.SafeLoader):
+class Loader(yaml.CSafeLoader):
     """YAML as kubectl reads it: a bare ``=`` is text, the same key twice is an error."""
 
 

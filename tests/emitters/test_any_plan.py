@@ -57,7 +57,7 @@ def plans(draw: st.DrawFn) -> Plan:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans())
 def test_every_target_writes_valid_files_or_says_what_it_cannot(name: str, plan: Plan) -> None:
     bundle = emit(plan, name)
@@ -67,7 +67,7 @@ def test_every_target_writes_valid_files_or_says_what_it_cannot(name: str, plan:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans())
 def test_every_custom_resource_of_any_plan_holds_before_its_schema(name: str, plan: Plan) -> None:
     schemas.folder()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from clusterwright.emitters.bundle import Setting, Unsupported
 from clusterwright.emitters.job import not_for
 from clusterwright.emitters.network import nccl
-from clusterwright.emitters.programs import deepspeed, megatron, torchtitan
+from clusterwright.emitters.programs import deepspeed, fsdp, megatron, torchtitan
 from clusterwright.emitters.writing import comment, shell_array, shell_exports
 
 if TYPE_CHECKING:
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 SCRIPT = "launch.sh"
 PORT = 29500
 """torchrun's default."""
-_PROGRAMS = {"megatron": megatron.program, "torchtitan": torchtitan.program, "deepspeed": deepspeed.program}
+_PROGRAMS = {
+    "megatron": megatron.program,
+    "torchtitan": torchtitan.program,
+    "fsdp": fsdp.program,
+    "deepspeed": deepspeed.program,
+}
 
 
 def program_of(job: Job, framework: str = "") -> Program | tuple[Unsupported, ...]:
@@ -27,10 +32,7 @@ def program_of(job: Job, framework: str = "") -> Program | tuple[Unsupported, ..
     if refused or training is None:
         return refused
     chosen = framework or training.framework
-    chosen = "megatron" if chosen == "any" else chosen
-    if chosen not in _PROGRAMS:
-        return (Unsupported(f"framework = {chosen}", f"training programs are written for {', '.join(_PROGRAMS)}"),)
-    return _PROGRAMS[chosen](job, training)
+    return _PROGRAMS["megatron" if chosen == "any" else chosen](job, training)
 
 
 def launcher(job: Job, program: Program) -> str:

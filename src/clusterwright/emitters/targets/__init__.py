@@ -3,9 +3,11 @@
 from clusterwright.emitters.targets import (
     deepspeed,
     dstack,
+    fsdp,
     jobset,
     kueue,
     megatron,
+    mig,
     mpi,
     nccl,
     pytorchjob,
@@ -28,7 +30,9 @@ TARGETS = (
     megatron.TARGET,
     torchtitan.TARGET,
     deepspeed.TARGET,
+    fsdp.TARGET,
     nccl.TARGET,
     mpi.TARGET,
+    mig.TARGET,
 )
 """Every target, in the order they are listed."""

@@ -84,15 +84,11 @@ def _left(job: Job) -> list[Unsupported]:
         )
     elif len(job.hosts) < job.nodes:
         found.append(Unsupported("hostfile", f"{len(job.hosts)} hosts are given, the plan has {job.nodes} nodes"))
-    for one in job.plan.collectives:
-        if _split(job, one) is None:
-            found.append(
-                Unsupported(
-                    f"{one.axis} {one.operation}",
-                    "nccl-tests parts ranks only by division or remainder; these groups are neither",
-                )
-            )
-    return found
+    neither = "nccl-tests parts ranks only by division or remainder; these groups are neither"
+    return [
+        *found,
+        *(Unsupported(f"{c.axis} {c.operation}", neither) for c in job.plan.collectives if _split(job, c) is None),
+    ]
 
 
 TARGET = Target(
