@@ -85,6 +85,7 @@ def test_a_job_that_does_nothing_but_fail_is_told(capsys: pytest.CaptureFixture[
         ("--accelerators=1000000000", "accelerators"),
         ("--checkpoint-bytes=-1", "checkpoint-bytes"),
         ("--write-bytes-per-s=0", "write-bytes-per-s"),
+        ("--checkpoint-bytes=1e308", "checkpoint-bytes"),
         ("--restart-s=nan", "restart-s"),
         ("--mtbf-hours-per-accelerator=inf", "mtbf-hours-per-accelerator"),
         ("--mode=never", "mode"),

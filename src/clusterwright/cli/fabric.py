@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 TOPOLOGIES = ("shared-spine", "independent-rails")
 
 
+SMALLEST, LARGEST = 1e-6, 1e21
+"""Of a number on the command line; beyond them no cluster is, and products of them overflow."""
+
+
 class FiniteNumber(click.ParamType):  # type: ignore[type-arg] # generic in its stubs alone
     """A finite number above zero, or from zero on."""
 
@@ -36,6 +40,8 @@ class FiniteNumber(click.ParamType):  # type: ignore[type-arg] # generic in its 
             self.fail(
                 f"{str(value)!r} is not a finite number {'from zero on' if self.zero else 'above zero'}", param, ctx
             )
+        if number and not SMALLEST <= number <= LARGEST:
+            self.fail(f"{str(value)!r} is not between {SMALLEST:g} and {LARGEST:g}", param, ctx)
         return number
 
 

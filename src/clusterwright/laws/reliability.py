@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+_LARGEST_EXPONENT = 700.0
 _STEPS = 60
 """Newton steps at most; quadratic convergence needs fewer than ten from Daly's start."""
 
@@ -126,7 +127,9 @@ def goodput(interval: Seconds, stall: Seconds, restart: Seconds, lag: Seconds, m
     """
     tau, delta, gone, late, mean = (np.asarray(a, dtype=np.float64) for a in (interval, stall, restart, lag, mtbf))
     useful = np.where(tau > 0, tau, np.nan) / mean
-    share: Floats = useful * np.exp(-(gone + late) / mean) / np.expm1((tau + delta) / mean)
+    # Beyond the largest exponent of a float nothing useful is left anyway.
+    cycle = np.minimum((tau + delta) / mean, _LARGEST_EXPONENT)
+    share: Floats = useful * np.exp(-(gone + late) / mean) / np.expm1(cycle)
     no_stall_limit = np.exp(-(gone + late) / mean)
     return np.where(tau > 0, share, np.where(delta > 0, 0.0, no_stall_limit))
 
@@ -154,7 +157,7 @@ def spares_needed(mean_down: Count, confidence: Share) -> NDArray[np.int64]:
 
     mean = np.asarray(mean_down, dtype=np.float64)
     guess = np.ceil(np.nan_to_num(pdtrik(confidence, np.maximum(mean, 1e-300)), nan=0.0, neginf=0.0))
-    spares = np.maximum(guess, 0.0)
+    spares = np.clip(guess, 0.0, 2.0**53)
     # The inverse is rounded: take one off where one fewer suffices as well.
     spares = np.where((spares > 0) & (pdtr(spares - 1.0, mean) >= confidence), spares - 1.0, spares)
     return np.asarray(spares, dtype=np.int64)
