@@ -105,3 +105,23 @@ def test_a_table_that_is_wrong_leaves_the_prices_as_they_were(
         assert code == run("refresh", "--csv", tmp_path / "prices.csv", "--out", out)
     assert "error: prices.csv: line 2: price '-40'" in capsys.readouterr().err
     assert "usd_per_node_hour = 40.0" in (out / "offers.toml").read_text(encoding="utf-8")
+
+
+def test_a_figure_is_shown_with_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("show", "h100-sxm") == 0
+    lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line]
+    assert ["memory", "80 GB"] in lines
+    assert ["scale_up", "450 GB/s"] in lines
+    assert ["peak", "bf16 989 Tflop/s, fp16 989 Tflop/s, tf32 494.5 Tflop/s, fp8 1,979 Tflop/s"] in lines
+
+
+def test_the_layers_of_a_model_are_told_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("show", "gemma-2-9b") == 0
+    layers = [line for line in capsys.readouterr().out.splitlines() if " layers of attention (heads 16" in line]
+    assert 2 == len(layers)
+    assert ["21", "21"] == [line.removeprefix("blocks").split()[0] for line in layers]
+
+
+def test_no_term_of_an_offer_is_cut_short(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", "offers") == 0
+    assert " capacity-block " in capsys.readouterr().out

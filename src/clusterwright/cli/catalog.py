@@ -168,7 +168,7 @@ def _table(rows: list[dict[str, Any]], columns: dict[str, tuple[str, float]]) ->
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for heading, (_, unit) in columns.items():
         table.add_column(heading, justify="right" if unit else "left", overflow="fold")
     for row in rows:
@@ -207,31 +207,65 @@ def _found(catalogue: Catalogue, name: str) -> dict[str, Any]:
     return {**part, "sources": where or part["sources"], "offers": offers}
 
 
+UNITS = {
+    "_bytes": ("GB", 1e9), "_bytes_per_s": ("GB/s", 1e9), "_flop_per_s": ("Tflop/s", 1e12),
+    "_bits_per_s": ("Gbit/s", 1e9), "_w": ("W", 1.0), "_usd": ("USD", 1.0), "parameters": ("billion", 1e9),
+}  # fmt: skip
+"""How a figure is shown to people, by the end of its key."""
+
+
 def _lines(document: dict[str, Any]) -> list[str]:
     offers, sources = document.pop("offers"), document.pop("sources")
-    lines = [f"{key:<26} {_plain(value)}" for key, value in document.items()]
+    blocks = document.pop("blocks", ())
+    lines = [_line(key, value) for key, value in document.items()]
+    lines += [f"{'blocks' if not i else '':<26} {_block(block)}" for i, block in enumerate(_merged(blocks))]
     lines += ["", "sources"]
     if isinstance(sources, dict):
         lines += [f"  {s['title']} (seen {s['seen']})\n    {s['url']}" for s in sources.values()]
     else:
         lines += [f"  {url}" for url in sources]
-    if offers:
-        lines += ["", "offers"]
-    return lines + [
-        f"  {o['provider']} {o['instance']} {o['term']} {o['region']}: {o['usd_per_accelerator_hour']:.2f} USD an "
-        f"accelerator-hour, seen {o['seen']} ({o['age_days']} days ago)"
-        for o in offers
-    ]
+    return [*lines, "", "offers", *map(_offer, offers)] if offers else lines
 
 
-def _plain(value: object) -> str:
+def _line(key: str, value: object) -> str:
+    end = max((end for end in UNITS if key.endswith(end)), key=len, default="")
+    unit, size = UNITS.get(end, ("", 1.0))
+    return f"{key.removesuffix(end if end[:1] == '_' else ''):<26} {_plain(value, unit, size)}"
+
+
+def _plain(value: object, unit: str = "", size: float = 1.0) -> str:
     if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "unknown"}[value]
-    if isinstance(value, float) or (isinstance(value, int) and value >= 10**7):
-        return f"{value:,.0f}" if value < 10**7 and float(value).is_integer() else f"{value:.5g}"
+        return "unknown" if value is None else "yes" if value else "no"
+    if isinstance(value, int | float):
+        return f"{value / size:,.6g} {unit}".rstrip() if unit else f"{value:,}"
     if isinstance(value, dict):
-        return ", ".join(f"{k} {_plain(v)}" for k, v in value.items())
-    return json.dumps(value) if isinstance(value, list) else str(value)
+        return ", ".join(f"{k} {_plain(v, unit, size)}" for k, v in value.items())
+    return str(value)
+
+
+def _merged(blocks: list[dict[str, Any]] | tuple[()]) -> list[dict[str, Any]]:
+    """Equal layers counted together, whatever their order."""
+    counts: dict[str, int] = {}
+    for block in blocks:
+        key = json.dumps({**block, "count": 0})
+        counts[key] = counts.get(key, 0) + block["count"]
+    return [{**json.loads(key), "count": count} for key, count in counts.items()]
+
+
+def _block(block: dict[str, Any]) -> str:
+    parts = [_part(block[part]) for part in ("mixer", "feed") if block[part]]
+    return f"{block['count']} layers of {' and '.join(parts)}"
+
+
+def _part(part: dict[str, Any]) -> str:
+    said = [k if v is True else f"{k} {v}" for k, v in part.items() if k != "kind" and v and v != "none"]
+    return f"{part['kind']} ({', '.join(said)})"
+
+
+def _offer(offer: dict[str, Any]) -> str:
+    what = " ".join(filter(None, (offer["provider"], offer["instance"], offer["term"], offer["region"])))
+    price = f"{offer['usd_per_accelerator_hour']:.2f} USD an accelerator-hour"
+    return f"  {what}: {price}, seen {offer['seen']} ({offer['age_days']} days ago)"
 
 
 def _complaints(found: list[Complaint]) -> None:
