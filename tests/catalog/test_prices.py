@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from datetime import date
 from types import ModuleType, SimpleNamespace
@@ -81,6 +82,7 @@ def gpuhunt(monkeypatch: pytest.MonkeyPatch, items: list[Any], broken: str = "")
 
     class Catalog:
         def load(self) -> None:
+            logging.getLogger("gpuhunt._internal.catalog").error("Failed to load %s catalog", "oci")
             if broken:
                 raise OSError(broken)
 
@@ -97,14 +99,19 @@ def test_prices_come_from_gpuhunt(monkeypatch: pytest.MonkeyPatch) -> None:
         **dict(zip(prices.COLUMNS, ("aws", "p5.48xlarge", "x", 55.04, 8, "H100", 80.0, True), strict=True))
     )
     gpuhunt(monkeypatch, [item])
-    (offer,), _ = prices.offers_of(prices.rows_of_gpuhunt(), load(), seen=DAY, source="gpuhunt")
+    rows, said = prices.rows_of_gpuhunt()
+    (offer,), _ = prices.offers_of(rows, load(), seen=DAY, source="gpuhunt")
+    assert ["Failed to load oci catalog"] == said
     assert ("p5.48xlarge", "spot", 55.04) == (offer.node, offer.term, offer.price.usd)
 
 
-def test_a_network_that_is_down_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_network_that_is_down_is_an_error_in_words_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     gpuhunt(monkeypatch, [], broken="no route to host")
     with pytest.raises(InputError, match=r"no route to host.*offline"):
         prices.rows_of_gpuhunt()
+    assert ("", "") == tuple(capsys.readouterr())
 
 
 def test_providers_that_answer_with_nothing_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

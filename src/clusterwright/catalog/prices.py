@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
+import logging
 from typing import TYPE_CHECKING, Any
 
 import tomlkit
@@ -14,7 +16,7 @@ from clusterwright.files import read_text, write_text_atomically
 from clusterwright.market import Offer, PricePerNodeHour
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import date
     from pathlib import Path
 
@@ -66,8 +68,33 @@ def rows_of_csv(path: Path) -> list[dict[str, str]]:
     return rows
 
 
-def rows_of_gpuhunt() -> list[dict[str, str]]:
-    """What gpuhunt lists today, over the network.
+class Heard(logging.Handler):
+    """Keeps what a library logs, so that the user is told in words and not by a traceback."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep one message, without its traceback."""
+        self.messages.append(record.getMessage())
+
+
+@contextlib.contextmanager
+def _heard(name: str) -> Iterator[list[str]]:
+    log, handler = logging.getLogger(name), Heard()
+    before = log.propagate
+    log.propagate = False
+    log.addHandler(handler)
+    try:
+        yield handler.messages
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before
+
+
+def rows_of_gpuhunt() -> tuple[list[dict[str, str]], list[str]]:
+    """What gpuhunt lists today, over the network, and what it said of providers that did not answer.
 
     Raises:
         InputError: gpuhunt is not installed, the network is down, or nothing came.
@@ -78,16 +105,17 @@ def rows_of_gpuhunt() -> list[dict[str, str]]:
         msg = "prices over the network need gpuhunt: pip install 'clusterwright[prices]'; or give a table with --csv"
         raise InputError(msg) from None
     try:
-        catalogue = gpuhunt.Catalog()
-        catalogue.load()
-        items = catalogue.query(min_gpu_count=1)
+        with _heard("gpuhunt") as said:
+            catalogue = gpuhunt.Catalog()
+            catalogue.load()
+            items = catalogue.query(min_gpu_count=1)
     except Exception as error:  # noqa: BLE001 - whatever a provider's client raises, the user is told in words
         msg = f"no prices could be fetched ({type(error).__name__}: {error}); are you offline? give a table with --csv"
         raise InputError(msg) from None
     if not items:
         msg = "no prices could be fetched: every provider answered with nothing; nothing was written"
         raise InputError(msg)
-    return [{name: str(getattr(item, name)) for name in COLUMNS} for item in items]
+    return [{name: str(getattr(item, name)) for name in COLUMNS} for item in items], said
 
 
 def offers_of(

@@ -95,16 +95,19 @@ def refresh(table: Path | None, out: Path, folder: Path | None, style: str) -> N
     from clusterwright.catalog import load, prices
 
     catalogue = load(folder)
-    rows = prices.rows_of_gpuhunt() if table is None else prices.rows_of_csv(table)
+    rows, said = prices.rows_of_gpuhunt() if table is None else (prices.rows_of_csv(table), [])
     source = prices.SOURCE if table is None else table.name
     offers, left_out = prices.offers_of(rows, catalogue, seen=datetime.now(tz=UTC).date(), source=source)
     file = prices.write_offers(out, offers)
     unknown_network = sum(o.node is None for o in offers)
     if style == "json":
-        document = {"file": str(file), "offers": len(offers), "unknown_network": unknown_network, "left_out": left_out}
+        document: dict[str, Any] = {"file": str(file), "offers": len(offers), "unknown_network": unknown_network}
+        document |= {"left_out": left_out, "warnings": said}
         print(json.dumps(document, allow_nan=False))
         return
     print(f"{file}: {len(offers)} offers, {unknown_network} of them of nodes whose network is not known")
+    for message in said:
+        print(f"  warning: {message}")
     for reason, count in sorted(left_out.items(), key=lambda pair: -pair[1])[:10]:
         print(f"  left out {count}: {reason}")
     print(f"use them with --catalog {out}")
