@@ -109,11 +109,12 @@ def _facts(chosen: Candidate, title: str) -> Table:
 
 def _lines(chosen: Candidate) -> list[tuple[str, str]]:
     found, store = chosen.estimate, chosen.storage
+    nodes = "node" if chosen.nodes == 1 else "nodes"
     step = f"{show_duration(found.step_time_s)} ({found.interval[0]:.2f} to {found.interval[1]:.2f} s, 80%)"
     run = f"{show_duration(found.train_time_s)}, goodput {found.goodput:.1%}, {show_money(found.cost_usd)}"
     saves = f"{show_bytes(store.checkpoint_bytes)} every {show_duration(store.checkpoint_interval_s)}"
     return [
-        ("cluster", f"{chosen.nodes} nodes and {chosen.spares} spare, {chosen.accelerators} accelerators"),
+        ("cluster", f"{chosen.nodes} {nodes} and {chosen.spares} spare, {chosen.accelerators} accelerators"),
         ("offer", _offer(chosen)),
         ("layout", layout_words(chosen)),
         ("step", f"{step}, MFU {found.mfu:.1%}, {found.tokens_per_s:,.0f} tokens/s"),

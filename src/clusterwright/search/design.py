@@ -190,7 +190,7 @@ def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known)
             **_named(table.setting, row.kind), layout=chosen.layout, **_options(table.setting, row.kind)
         ),
         "reasons": words.reasons(table, index, plan, wish.workload),
-        "warnings": words.warnings(row, chosen, wish.today, wish.workload),
+        "warnings": words.warnings(table, index, wish.today, wish.workload),
         "sources": sources(table.setting, row, known.catalogue.sources),
     })  # fmt: skip
 

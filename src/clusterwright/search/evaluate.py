@@ -14,7 +14,7 @@ import numpy as np
 
 from clusterwright.estimators.cost import Quote, rent_cost
 from clusterwright.estimators.goodput import estimate_goodput
-from clusterwright.estimators.storage import checkpoint_bytes, write_bandwidth_for_stall
+from clusterwright.estimators.storage import checkpoint_bytes
 from clusterwright.estimators.training import RECOMPUTES, SHARDINGS, USABLE_MEMORY, Job, Layouts, run
 from clusterwright.laws.reliability import job_mtbf
 from clusterwright.layout import Layout
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 BLOCK = 16_384
 """Layouts evaluated at once: the arrays of a block stay in the processor's cache, and memory far below 2 GB."""
+BEHIND = 600.0
+"""A checkpoint is on storage this long after it was taken, where the plan chooses the storage. [s]"""
+BEHIND_SHARE = 0.01
+"""Or within this share of the mean time between failures, where that is shorter. [1]"""
 TIE = 1e-3
 """Layouts within this share of the best time are equal: the simpler one is taken."""
 COLUMNS = ("step_time_s", "low_s", "high_s", "memory_bytes", "mfu", "exposed_communication_s")
@@ -95,17 +99,14 @@ def useful_time(
         accelerators_a_node: [1]
         size: Of one checkpoint. [B]
         rates: How often things fail.
-        write_bytes_per_s: Of the storage that is there; none: what synchronous saves at 1% of the time need. [B/s]
+        write_bytes_per_s: Of the storage that is there; none: enough to write behind the job in `BEHIND`. [B/s]
     """
     if not len(nodes):
         nothing = np.zeros(0)
         return Useful(nothing, nothing.astype(np.int64), nothing, nothing, size)
     count = nodes * accelerators_a_node
-    write = (
-        write_bandwidth_for_stall(size, job_mtbf(count, rates.mtbf_s))
-        if write_bytes_per_s is None
-        else np.full(len(nodes), write_bytes_per_s)
-    )
+    behind = np.minimum(BEHIND_SHARE * job_mtbf(count, rates.mtbf_s), BEHIND)
+    write = size / behind if write_bytes_per_s is None else np.full(len(nodes), write_bytes_per_s)
     found = estimate_goodput(count, size, write, rates)
     length = int(nodes.max(initial=0)) + 1
 

@@ -26,11 +26,13 @@ class Kind:
     node: Node
     accelerator: Accelerator
     quotes: tuple[Quote, ...]
+    there: int | None = None
+    """Nodes that there are; none: as many as are ordered."""
 
     @property
     def max_nodes(self) -> int | None:
         """Most nodes that can be joined; none: no limit is known."""
-        return None if self.node.scales_out else 1
+        return self.there if self.node.scales_out else 1
 
     @property
     def alike(self) -> tuple[object, ...]:
@@ -105,7 +107,7 @@ def own_cluster(cluster: ExistingCluster, catalogue: Catalogue) -> Market:
         usd_per_accelerator_hour=a_node / node.accelerators, paid_nodes=cluster.nodes, largest_order=cluster.nodes,
         source="[cluster] of the workload",
     )  # fmt: skip
-    return Market((Kind(node, catalogue.accelerator(node.accelerator), (quote,)),), {}, 0)
+    return Market((Kind(node, catalogue.accelerator(node.accelerator), (quote,), cluster.nodes),), {}, 0)
 
 
 def _refusal(offer: Offer, constraints: Constraints) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from clusterwright.plan import Candidate, Plan
     from clusterwright.search.candidate import Setting
-    from clusterwright.search.table import Row, Table
+    from clusterwright.search.table import Table
     from clusterwright.workload import Workload
 
 STALE_DAYS = 60
@@ -46,7 +46,12 @@ def reasons(table: Table, index: int, plan: Plan, workload: Workload) -> tuple[s
         if len(rows):
             rivals.append(best(table, rows, objective))
     key = table.time_s if objective == "time" else table.cost_usd
-    found.extend(_against(chosen, table.candidate(i), objective) for i in sorted(rivals, key=lambda i: key[i])[:RIVALS])
+    nearest = [table.candidate(i) for i in sorted(rivals, key=lambda i: key[i])[:RIVALS]]
+    found.extend(_against(chosen, rival, objective) for rival in nearest)
+    if nearest and objective == "cost" and nearest[0].estimate.cost_usd > 0:
+        rival = nearest[0]
+        price = rival.offer.usd_per_accelerator_hour * chosen.estimate.cost_usd / rival.estimate.cost_usd
+        found.append(f"the choice changes if {name_of(rival)} falls below ${price:.2f} an accelerator-hour")
     return tuple(found)
 
 
@@ -81,13 +86,14 @@ def _against_ends(chosen: Candidate, plan: Plan) -> list[str]:
     ]
 
 
-def warnings(row: Row, chosen: Candidate, today: date, workload: Workload) -> tuple[str, ...]:
+def warnings(table: Table, index: int, today: date, workload: Workload) -> tuple[str, ...]:
     """What to beware of before ordering."""
+    row, chosen = table.rows[index], table.candidate(index)
     quote, found = row.quote, []
     if quote.seen is not None and (age := (today - quote.seen).days) > STALE_DAYS:
         found.append(
             f"the price of {quote.provider} {quote.instance} ({quote.term}) was seen on {quote.seen.isoformat()}, "
-            f"{age} days ago: ask again"
+            f"{age} days ago: ask again{_with_fresh_prices(table, today, workload)}"
         )
     if quote.largest_order is None:
         found.append(
@@ -106,6 +112,17 @@ def warnings(row: Row, chosen: Candidate, today: date, workload: Workload) -> tu
     return tuple(found)
 
 
+def _with_fresh_prices(table: Table, today: date, workload: Workload) -> str:
+    """What would be chosen if only prices counted that are not stale."""
+    allowed = feasible(table, workload.constraints)
+    seen = [table.rows[i].quote.seen for i in allowed]
+    fresh = allowed[[day is not None and (today - day).days <= STALE_DAYS for day in seen]]
+    if not len(fresh):
+        return ""
+    rival = table.candidate(best(table, fresh, "time" if workload.prefer.objective == "time" else "cost"))
+    return f"; by fresher prices alone {name_of(rival)} for {show_money(rival.estimate.cost_usd)}"
+
+
 def assumptions(setting: Setting, workload: Workload) -> tuple[str, ...]:
     """What the numbers take for granted."""
     found = list(setting.rates.assumptions)
@@ -116,7 +133,10 @@ def assumptions(setting: Setting, workload: Workload) -> tuple[str, ...]:
     if setting.training.framework == "any":
         found.append("framework any: planned as Megatron runs it")
     if setting.write_bytes_per_s is None:
-        found.append("storage is bought to write a checkpoint within 1% of the time between saves")
+        found.append(
+            "storage is chosen to write a checkpoint behind the job within ten minutes, or within 1% of the mean time "
+            "between failures where that is shorter"
+        )
     if workload.cluster is None:
         found.append("storage and data transfer are not in the cost")
     if setting.calibration is None:
