@@ -60,9 +60,13 @@ def diagnose(
     found = ranked(observer) + _against(plan, observer)
     verdict = verdict_of(found, recognised=bool(observer.tools), whole=not reader.unreadable)
     return Diagnosis(
-        verdict=verdict, findings=tuple(found), read=tuple(sorted(observer.tools)), bytes_read=reader.bytes_read,
-        collect=COLLECT if verdict == "unknown" else (), unreadable=tuple(reader.unreadable),
-    )  # fmt: skip
+        verdict=verdict,
+        findings=tuple(found),
+        read=tuple(sorted(observer.tools)),
+        bytes_read=reader.bytes_read,
+        collect=COLLECT if verdict == "unknown" else (),
+        unreadable=tuple(reader.unreadable),
+    )
 
 
 def verdict_of(found: list[Finding], *, recognised: bool, whole: bool) -> Verdict:
@@ -94,10 +98,15 @@ def _against(plan: Plan | None, observer: Observer) -> list[Finding]:
         return []
     return [
         Finding(
-            health="degraded", cause=f"bus bandwidth is {share:.0%} of what the plan's network carries", scope="fabric", action="investigate",
-            confidence="likely", because=f"{best.value} GB/s of {bits * nics / 8e9:.0f} GB/s a node", evidence=(best,),
+            health="degraded",
+            cause=f"bus bandwidth is {share:.0%} of what the plan's network carries",
+            scope="fabric",
+            action="investigate",
+            confidence="likely",
+            because=f"{best.value} GB/s of {bits * nics / 8e9:.0f} GB/s a node",
+            evidence=(best,),
         )
-    ]  # fmt: skip
+    ]
 
 
 ENOUGH_OF_NAMEPLATE = 0.7

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clusterwright.checks.observing import is_bad
-from clusterwright.knowledge import Xid
+from clusterwright.knowledge import Threshold, Xid
 
 if TYPE_CHECKING:
     from clusterwright.checks.observing import Observation, Observer
@@ -13,50 +13,75 @@ if TYPE_CHECKING:
     from clusterwright.knowledge import Judgement, Knowledge
 
 NVLINK5 = range(144, 151)
+NVLINK_CODE = 74
+"""NVLink before its fifth generation."""
+RECOVERY_CODE = 154
+"""The code that states the recovery action."""
+PEER_CODE = 145
+"""What the peers of a failing link print."""
+NVLINK_BOARDS = ("sxm", "b200", "b300", "hgx", "h20", "a800", "h800")
+"""Parts of the names of boards that are made with NVLink only."""
 LINKS_BY_DESIGN = 4
 """From so many links down on one device, none up, a board without a bridge is the likelier reason."""
 RECOVERY: tuple[tuple[str, Action], ...] = (
-    ("drain p2p", "investigate"), ("drain and reset", "reset-accelerator"), ("node reboot", "reboot-node"),
-    ("gpu reset", "reset-accelerator"), ("reset", "reset-accelerator"), ("reboot", "reboot-node"),
-)  # fmt: skip
+    ("drain p2p", "investigate"),
+    ("drain and reset", "reset-accelerator"),
+    ("node reboot", "reboot-node"),
+    ("gpu reset", "reset-accelerator"),
+    ("reset", "reset-accelerator"),
+    ("reboot", "reboot-node"),
+)
 """Words of Xid 154 and the action they ask for."""
 
 
 def judge(observation: Observation, knowledge: Knowledge) -> Judgement:
     """The judgement of an observation after the words of its line."""
     judgement, facts = observation.judgement, observation.facts
-    if not isinstance(judgement, Xid):
-        text = observation.first.text.lower()
-        if judgement.name == "nvlink-all-inactive" and not any(board in text + _model(observation) for board in ("sxm", "b200", "b300", "hgx")):
-            return judgement.model_copy(update={"confidence": "likely"})
-        return judgement
-    if facts["previous"]:
-        return _consequence(judgement, int(facts["previous"]), knowledge)
-    if judgement.code == 154:  # noqa: PLR2004 - the code that states a recovery action
-        return _recovery(judgement, facts["detail"].lower())
-    if judgement.code == 74 and facts["severity"] == "nonfatal":  # noqa: PLR2004 - NVLink before its fifth generation
-        return judgement.model_copy(update={"action": "investigate", "health": "degraded", "confidence": "likely", "weight": 4})
-    if judgement.code in NVLINK5:
-        return _nvlink5(judgement, facts)
+    if isinstance(judgement, Xid):
+        return _xid(judgement, facts, knowledge)
+    model = facts.get("before", "").lower()
+    if judgement.name == "nvlink-all-inactive" and model and not any(board in model for board in NVLINK_BOARDS):
+        return judgement.model_copy(update={"action": "investigate", "health": "degraded", "weight": 5})
     return judgement
 
 
-def _model(observation: Observation) -> str:
-    return " ".join(evidence.text.lower() for evidence in observation.evidence)
+def _xid(xid: Xid, facts: dict[str, str], knowledge: Knowledge) -> Xid:
+    if facts["previous"]:
+        return _consequence(xid, int(facts["previous"]), knowledge)
+    if xid.code == RECOVERY_CODE:
+        return _recovery(xid, facts["detail"].lower())
+    if xid.code in NVLINK5:
+        return _nvlink5(xid, facts)
+    if xid.code == NVLINK_CODE and facts["severity"] == "nonfatal":
+        return xid.model_copy(
+            update={"action": "investigate", "health": "degraded", "confidence": "likely", "weight": 4}
+        )
+    return xid
 
 
 def _nvlink5(xid: Xid, facts: dict[str, str]) -> Xid:
     bit_errors = " (bit-error rate of the link)" if "ber" in facts["detail"].lower().split(" ")[0] else ""
     if facts["severity"] == "fatal":
-        echo = xid.code == 145  # noqa: PLR2004 - what the peers of a failing link print
-        return xid.model_copy(update={
-            "cause": f"Xid {xid.code}: fatal NVLink error{bit_errors}", "action": "reset-accelerator", "scope": "link",
-            "health": "failed", "confidence": "likely" if echo else "certain", "weight": 2 if echo else 1,
-        })  # fmt: skip
+        echo = xid.code == PEER_CODE
+        return xid.model_copy(
+            update={
+                "cause": f"Xid {xid.code}: fatal NVLink error{bit_errors}",
+                "action": "reset-accelerator",
+                "scope": "link",
+                "health": "failed",
+                "confidence": "likely" if echo else "certain",
+                "weight": 2 if echo else 1,
+            }
+        )
     if facts["severity"] == "nonfatal":
-        return xid.model_copy(update={
-            "cause": f"Xid {xid.code}: NVLink event, nonfatal by its own word{bit_errors}", "action": "investigate", "health": "degraded", "weight": 5,
-        })  # fmt: skip
+        return xid.model_copy(
+            update={
+                "cause": f"Xid {xid.code}: NVLink event, nonfatal by its own word{bit_errors}",
+                "action": "investigate",
+                "health": "degraded",
+                "weight": 5,
+            }
+        )
     return xid
 
 
@@ -64,48 +89,68 @@ def _consequence(xid: Xid, previous: int, knowledge: Knowledge) -> Xid:
     root = next((known for known in knowledge.xids if known.code == previous), None)
     if root is None or previous == xid.code:
         return xid
-    peer = previous in {145, 137, 45, 43}
+    peer = previous in {PEER_CODE, 137, 45, 43}
     if previous in NVLINK5 and not peer:
         root = root.model_copy(update={"action": "reset-accelerator", "health": "failed", "scope": "link"})
-    return root.model_copy(update={
-        "cause": f"Xid {previous} ({root.cause.partition(': ')[2]}), told by a later Xid {xid.code}",
-        "confidence": "unknown" if peer else "likely", "weight": 5 if peer else max(1, root.weight if previous not in NVLINK5 else 1),
-    })  # fmt: skip
+    return root.model_copy(
+        update={
+            "cause": f"Xid {previous} ({root.cause.partition(': ')[2]}), told by a later Xid {xid.code}",
+            "confidence": "unknown" if peer else "likely",
+            "weight": 5 if peer else max(1, root.weight if previous not in NVLINK5 else 1),
+        }
+    )
 
 
 def _recovery(xid: Xid, detail: str) -> Xid:
     for words, action in RECOVERY:
         if words in detail:
-            return xid.model_copy(update={
-                "cause": f"Xid 154: the driver asks for recovery: {words}", "action": action, "health": "failed" if action != "investigate" else "degraded",
-                "confidence": "certain", "weight": 2,
-            })  # fmt: skip
+            return xid.model_copy(
+                update={
+                    "cause": f"Xid 154: the driver asks for recovery: {words}",
+                    "action": action,
+                    "health": "failed" if action != "investigate" else "degraded",
+                    "confidence": "certain",
+                    "weight": 2,
+                }
+            )
     return xid.model_copy(update={"action": "none", "health": "ok", "weight": 8})
 
 
 def judge_together(observer: Observer) -> list[tuple[Judgement, list[Evidence], str]]:
-    """What only readings together tell: bandwidth of the large messages, links of one device, ranks of one collective."""
+    """What only readings together tell: the bandwidth of large messages, the links of a device, the ranks of a call."""
     together: list[tuple[Judgement, list[Evidence], str]] = []
     thresholds = {threshold.name: threshold for threshold in observer.knowledge.thresholds}
     speeds = observer.readings.get("nccl_tests.busbw", [])
     best = max(speeds, key=lambda evidence: float(evidence.value), default=None)
     if best is not None and "socket-speed" in thresholds and is_bad(thresholds["socket-speed"], best.value):
-        together.append((thresholds["socket-speed"], [best], f"the best bus bandwidth of large messages is {best.value} GB/s"))
+        together.append(
+            (thresholds["socket-speed"], [best], f"the best bus bandwidth of large messages is {best.value} GB/s")
+        )
     down: dict[str, list[Evidence]] = {}
     for evidence in observer.readings.get("dcgm.nvlink_down", []):
         down.setdefault(str(evidence.where.accelerator), []).append(evidence)
     for accelerator, links in down.items():
         fault = thresholds["dcgm-link-down"]
         if len(links) >= LINKS_BY_DESIGN:
-            together.append((fault, links[:5], f"{len(links)} NVLinks of GPU {accelerator} are down at once: a board without a bridge has none by design"))
+            together.append(
+                (
+                    fault,
+                    links[:5],
+                    f"{len(links)} NVLinks of GPU {accelerator} are down at once: without a bridge a board has none",
+                )
+            )
         else:
-            together.append((fault.model_copy(update={"action": "reset-accelerator", "weight": 2}), links[:5], f"{len(links)} NVLink of GPU {accelerator} is down"))
+            together.append(
+                (
+                    fault.model_copy(update={"action": "reset-accelerator", "weight": 2}),
+                    links[:5],
+                    f"{len(links)} NVLink of GPU {accelerator} is down",
+                )
+            )
     return together + _straggling(observer)
 
 
 def _straggling(observer: Observer) -> list[tuple[Judgement, list[Evidence], str]]:
-    from clusterwright.knowledge import Threshold
-
     counts = observer.readings.get("ras.launched", [])
     if not counts:
         return []
@@ -113,12 +158,29 @@ def _straggling(observer: Observer) -> list[tuple[Judgement, list[Evidence], str
     listed = observer.readings.get("ras.listed", [])
     behind = counts[0]
     fault = Threshold(
-        name="ranks-behind", reading="ras.launched", comparison="above", limit="0", scope="job", action="investigate", confidence="likely",
-        cause="some ranks have not launched a collective that others have: they are behind (stragglers)", weight=3,
-        source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html", example="-", near_miss="-",
-    )  # fmt: skip
+        name="ranks-behind",
+        reading="ras.launched",
+        comparison="above",
+        limit="0",
+        scope="job",
+        action="investigate",
+        confidence="likely",
+        cause="some ranks have not launched a collective that others have: they are behind (stragglers)",
+        weight=3,
+        source="https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html",
+        example="-",
+        near_miss="-",
+    )
     ranks = ", ".join(str(evidence.where.rank) for evidence in listed[:8])
-    smallest = min(counts, key=lambda evidence: int(evidence.text.split()[0]) if evidence.text.split()[0].isdigit() else 0)
+    smallest = min(
+        counts, key=lambda evidence: int(evidence.text.split()[0]) if evidence.text.split()[0].isdigit() else 0
+    )
     innocent = smallest is not behind and listed
-    tail = f"; the listed ranks {ranks} are ahead and innocent" if innocent else f"; the listed ranks {ranks} are behind" if listed else ""
+    tail = (
+        f"; the listed ranks {ranks} are ahead and innocent"
+        if innocent
+        else f"; the listed ranks {ranks} are behind"
+        if listed
+        else ""
+    )
     return [(fault, counts[:5], said.strip() + tail)]

@@ -93,6 +93,8 @@ class Observer:
                     place = place.model_copy(update={"accelerator": named})
                     break
         facts = {key: value for key, value in found.items() if key in {"code", "what"}}
+        if fault.lookback:
+            facts["before"] = text_of(b" ".join(line.before[-fault.lookback :]))
         self._add(fault, place, line, facts, fault.name)
 
     def _take_xid(self, line: Line) -> None:
@@ -103,7 +105,12 @@ class Observer:
         xid = next((xid for xid in self.knowledge.xids if xid.code == code), None)
         if xid is None:
             return
-        facts = {"code": str(code), "severity": said.severity, "detail": said.detail, "previous": str(said.previous or "")}
+        facts = {
+            "code": str(code),
+            "severity": said.severity,
+            "detail": said.detail,
+            "previous": str(said.previous or ""),
+        }
         self._add(xid, where(line.raw), line, facts, f"{code} {said.severity} {said.previous}")
 
     def _take_reading(self, evidence: Evidence, tool: str) -> None:
@@ -117,7 +124,9 @@ class Observer:
 
     def _add(self, judgement: Judgement, place: Where, line: Line, facts: dict[str, str], key: str) -> None:
         time_s, clock = time_of(line.raw)
-        evidence = Evidence(file=line.file, line=line.number, text=text_of(line.raw), time_s=time_s, clock=clock, where=place)
+        evidence = Evidence(
+            file=line.file, line=line.number, text=text_of(line.raw), time_s=time_s, clock=clock, where=place
+        )
         self._put(judgement, evidence, facts, key)
 
     def _put(self, judgement: Judgement, evidence: Evidence, facts: dict[str, str], key: str) -> None:

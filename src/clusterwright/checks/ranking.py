@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clusterwright.checks.judging import judge, judge_together
+from clusterwright.checks.judging import RECOVERY_CODE, judge, judge_together
 from clusterwright.health import Evidence, Finding, Where
 from clusterwright.knowledge import Xid
 
@@ -14,18 +15,21 @@ if TYPE_CHECKING:
 
 CAUSE = 2
 """Up to this weight an observation is a cause and a finding of its own."""
-ECHO = 5
 REMARK = 7
 KEPT_FINDINGS = 40
 KEPT_ECHOES = 50
-REBOOT = 79
 
 
+@dataclass(slots=True)
 class Seen:
     """An observation with its judgement, and where it stands in the order of events."""
 
-    def __init__(self, judgement: Judgement, where: Where, evidence: list[Evidence], count: int, order: int, because: str = "") -> None:
-        self.judgement, self.where, self.evidence, self.count, self.order, self.because = judgement, where, evidence, count, order, because
+    judgement: Judgement
+    where: Where
+    evidence: list[Evidence]
+    count: int
+    order: int
+    because: str = ""
 
     @property
     def weight(self) -> int:
@@ -54,7 +58,16 @@ def _seen(observer: Observer) -> list[Seen]:
         judgement = judge(observation, observer.knowledge)
         if judgement.weight > REMARK and judgement.health == "ok":
             continue
-        seen.append(Seen(judgement, observation.where, observation.evidence, observation.count, observation.order, _said(observation)))
+        seen.append(
+            Seen(
+                judgement,
+                observation.where,
+                observation.evidence,
+                observation.count,
+                observation.order,
+                _said(observation),
+            )
+        )
     for index, (judgement, evidence, because) in enumerate(judge_together(observer)):
         seen.append(Seen(judgement, evidence[0].where, evidence, len(evidence), len(seen) + index, because))
     return _in_order(seen)
@@ -72,14 +85,16 @@ def _said(observation: Observation) -> str:
     if facts.get("what"):
         return f"the check says: {facts['what'][:160]}"
     if facts.get("code") and not isinstance(observation.judgement, Xid):
-        return f"code {facts['code']} of NVSwitch" + (" (LTSSM fault: a link left its trained state)" if facts["code"] == "20034" else "")
+        return f"code {facts['code']} of NVSwitch" + (
+            " (LTSSM fault: a link left its trained state)" if facts["code"] == "20034" else ""
+        )
     if facts.get("detail") and isinstance(observation.judgement, Xid):
         return f"the line says: {facts['detail'][:120]}"
     return ""
 
 
 def _fold(roots: list[Seen], seen: list[Seen]) -> tuple[list[Seen], list[Seen]]:
-    """One root a place: what else befell the same accelerator, or says the same elsewhere in the same file, is an echo."""
+    """One root a place: what else befell the same accelerator, or says the same of the same place, is an echo."""
     kept: list[Seen] = []
     echoes = [one for one in seen if one not in roots and one.weight <= REMARK]
     for root in roots:
@@ -88,7 +103,7 @@ def _fold(roots: list[Seen], seen: list[Seen]) -> tuple[list[Seen], list[Seen]]:
             kept.append(root)
             continue
         echoes.append(root)
-        if isinstance(root.judgement, Xid) and root.judgement.code == 154:  # noqa: PLR2004 - the code that states a recovery action
+        if isinstance(root.judgement, Xid) and root.judgement.code == RECOVERY_CODE:
             twin.judgement = twin.judgement.model_copy(update={"action": root.judgement.action})
             twin.because += f"; {root.judgement.cause}"
     return kept, sorted(echoes, key=lambda one: one.order)
@@ -96,9 +111,16 @@ def _fold(roots: list[Seen], seen: list[Seen]) -> tuple[list[Seen], list[Seen]]:
 
 def _same_place(one: Seen, other: Seen) -> bool:
     if one.judgement.name == other.judgement.name:
-        parts = [(getattr(one.where, key), getattr(other.where, key)) for key in ("node", "accelerator", "port", "rank", "peer")]
+        parts = [
+            (getattr(one.where, key), getattr(other.where, key))
+            for key in ("node", "accelerator", "port", "rank", "peer")
+        ]
         return all(a is None or b is None or a == b for a, b in parts)
-    same_family = one.judgement.scope in {"accelerator", "link", "job"} and other.judgement.scope in {"accelerator", "link", "job"}
+    same_family = one.judgement.scope in {"accelerator", "link", "job"} and other.judgement.scope in {
+        "accelerator",
+        "link",
+        "job",
+    }
     same_accelerator = one.where.accelerator is not None and one.where.accelerator == other.where.accelerator
     same_config = one.judgement.scope == other.judgement.scope == "config" and one.where.node == other.where.node
     return (same_family and same_accelerator and one.where.node == other.where.node) or same_config
@@ -109,10 +131,18 @@ def _finding(root: Seen, echoes: list[Seen]) -> Finding:
     place = _place(root)
     parts = [root.because, judgement.because, f"seen {root.count} times" if root.count > 1 else "", _names(place)]
     return Finding(
-        health=judgement.health, cause=judgement.cause, scope=judgement.scope, where=place, action=judgement.action,
-        confidence=judgement.confidence, because="; ".join(part for part in parts if part) or judgement.cause, evidence=tuple(root.evidence),
-        echoes=tuple(evidence for echo in echoes for evidence in echo.evidence)[:KEPT_ECHOES], count=root.count, source=judgement.source,
-    )  # fmt: skip
+        health=judgement.health,
+        cause=judgement.cause,
+        scope=judgement.scope,
+        where=place,
+        action=judgement.action,
+        confidence=judgement.confidence,
+        because="; ".join(part for part in parts if part) or judgement.cause,
+        evidence=tuple(root.evidence),
+        echoes=tuple(evidence for echo in echoes for evidence in echo.evidence)[:KEPT_ECHOES],
+        count=root.count,
+        source=judgement.source,
+    )
 
 
 def _place(root: Seen) -> Where:

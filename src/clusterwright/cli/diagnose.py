@@ -21,7 +21,7 @@ WIDTH = 100
 @click.option("--plan", "plan_file", help="The plan that the job runs on: what was expected of it.")
 @click.option("--explain", is_flag=True, help="Show the chain from the lines to the verdict.")
 @click.option("--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-def command(files: tuple[str, ...], plan_file: str | None, explain: bool, style: str) -> int:  # noqa: FBT001 - a flag of the command line
+def command(files: tuple[str, ...], plan_file: str | None, explain: bool, style: str) -> int:
     """Read logs (files, folders, .gz, or - for standard input) and name the cause, or say unknown."""
     from clusterwright.catalog.faults import load_faults
     from clusterwright.checks.diagnose import diagnose
@@ -57,7 +57,9 @@ def document(answer: Diagnosis) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    keys = finding.model_dump(include={"health", "cause", "scope", "action", "confidence", "because", "count", "source"})
+    keys = finding.model_dump(
+        include={"health", "cause", "scope", "action", "confidence", "because", "count", "source"}
+    )
     return keys | {
         "where": finding.where.named(),
         "evidence": [{"file": one.file, "line": one.line, "text": one.text} for one in finding.evidence],
@@ -69,12 +71,18 @@ def text(answer: Diagnosis, *, explain: bool = False) -> str:
     """At most twenty lines; with ``explain`` all of them."""
     lines = [f"{answer.verdict.upper()}" + (f"  (read: {', '.join(answer.read)})" if answer.read else "")]
     for index, finding in enumerate(answer.findings if explain else answer.findings[:3], 1):
-        lines += [f"{index}. {finding.cause}", f"   where:  {_where(finding)}", f"   do:     {finding.action}  ({finding.confidence})"]
+        lines += [
+            f"{index}. {finding.cause}",
+            f"   where:  {_where(finding)}",
+            f"   do:     {finding.action}  ({finding.confidence})",
+        ]
         lines += [f"   why:    {finding.because}"] if index == 1 or explain else []
         kept = finding.evidence if explain else finding.evidence[: 2 if index == 1 else 1]
         lines += [f"   > {_at(one)} {one.text}" for one in kept]
         if explain:
-            lines += [f"   ~ {_at(one)} {one.text}  (echo)" for one in finding.echoes] + [f"   source: {finding.source}"] * bool(finding.source)
+            lines += [f"   ~ {_at(one)} {one.text}  (echo)" for one in finding.echoes] + [
+                f"   source: {finding.source}"
+            ] * bool(finding.source)
         elif finding.echoes:
             lines.append(f"   and {len(finding.echoes)} lines that only echo it")
     hidden = len(answer.findings) - 3
@@ -82,7 +90,11 @@ def text(answer: Diagnosis, *, explain: bool = False) -> str:
         lines.append(f"and {hidden} findings more: --explain")
     if answer.verdict == "unknown":
         lines += ["collect next:", *(f"   - {what}" for what in answer.collect)]
-    return "\n".join(lines) if explain else "\n".join(line if len(line) <= WIDTH else line[: WIDTH - 3] + "..." for line in lines[:KEPT_LINES])
+    return (
+        "\n".join(lines)
+        if explain
+        else "\n".join(line if len(line) <= WIDTH else line[: WIDTH - 3] + "..." for line in lines[:KEPT_LINES])
+    )
 
 
 def markdown(answer: Diagnosis) -> str:
@@ -90,9 +102,17 @@ def markdown(answer: Diagnosis) -> str:
     lines = [f"## Diagnosis: {answer.verdict}", ""]
     for index, finding in enumerate(answer.findings, 1):
         lines += [
-            f"{index}. **{finding.cause}**", "", f"   - where: {_where(finding)}", f"   - do now: `{finding.action}` (confidence: {finding.confidence})",
-            f"   - because: {finding.because}", "", "   ```text", *(f"   {_at(one)} {one.text}" for one in finding.evidence), "   ```", "",
-        ]  # fmt: skip
+            f"{index}. **{finding.cause}**",
+            "",
+            f"   - where: {_where(finding)}",
+            f"   - do now: `{finding.action}` (confidence: {finding.confidence})",
+            f"   - because: {finding.because}",
+            "",
+            "   ```text",
+            *(f"   {_at(one)} {one.text}" for one in finding.evidence),
+            "   ```",
+            "",
+        ]
         lines += [f"   {len(finding.echoes)} lines only echo it.", ""] if finding.echoes else []
     lines += ["To collect next:", "", *(f"- {what}" for what in answer.collect)] if answer.collect else []
     return "\n".join(lines).rstrip()

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern is read better in one piece
 """Where and when a line was written: time, host, rank, PCI address, port, peer."""
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from clusterwright.probes.patterns import groups, pattern
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MONTHS = {name: index + 1 for index, name in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split())}
+MONTHS = {
+    name: index + 1
+    for index, name in enumerate(("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"))
+}
 
 NOT_HOSTS = frozenset({
     "kernel", "error", "warning", "info", "runtimeerror", "oserror", "nvrm", "reason", "torch", "lustreerror", "lnet", "lustre",
@@ -27,20 +31,31 @@ HOSTS = (
     r"[ ,(]node[ =:](?P<node>[A-Za-z][\w.-]*\d[\w.-]*)",
     r"(?:error|Node failure on|JOB \d+ ON|host(?:name)?)\s*[:=]?\s*(?P<node>[A-Za-z][\w]*-?\d+)\b",
     r"\d\d:\d\d:\d\d (?P<node>[A-Za-z][\w]*-?\d+)$",
+    r"(?:NodeName|hostname|Host)[=:] ?(?P<node>[A-Za-z][\w.-]*)",
+    r"^\s*(?P<node>[A-Za-z]+-[\w-]*\d+)\s+(?:State=|down|drain|idle)",
 )
 PEERS = (
     r"(?:peer|from|to|with|server|addr(?:ess)?|node)[ =:(\[]*(?P<peer>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})",
     r"(?P<peer>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?:<\d+>|@o2ib|@tcp|:\d{2,5}\b)",
     r"connect to \(?(?P<peer>[A-Za-z][\w.-]*\d)[,:]",
 )
-RANKS = (r"\[(?:default)?rank ?(?P<rank>\d+)\]", r"\bRank[ :](?P<rank>\d+)\b", r"local_rank: ?(?P<rank>\d+)", r"\brank[ =:](?P<rank>\d+)\b")
+RANKS = (
+    r"\[(?:default)?rank ?(?P<rank>\d+)\]",
+    r"\bRank[ :](?P<rank>\d+)\b",
+    r"local_rank: ?(?P<rank>\d+)",
+    r"\brank[ =:](?P<rank>\d+)\b",
+)
 ACCELERATORS = (
     r"PCI:(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)",
     r"(?:GPU|amdgpu|nvidia|habanalabs)[ :-]+(?:PCI:)?(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])",
     r"\bGPU(?:s|[ _-]?id|[ _-]?index)?[ :#]*(?P<accelerator>\d{1,2})\b",
     r"\b(?:CUDA device|device|/dev/nvidia|card|hl)[ :#]?(?P<accelerator>\d{1,2})\b",
 )
-PORTS = (r"(?P<port>mlx5_\w+)(?::\d+)?(?:[\s:'\")/,.]|$)", r"(?:mlx5_core|pcieport|bnxt_en|irdma) (?P<port>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", r"(?P<port>nvidia-nvswitch\d+)")
+PORTS = (
+    r"(?P<port>mlx5_(?:ib|bond_?|)\d+)(?::\d+)?(?:[\s:'\")/,.]|$)",
+    r"(?:mlx5_core|pcieport|bnxt_en|irdma) (?P<port>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])",
+    r"(?P<port>nvidia-nvswitch\d+)",
+)
 
 
 def where(raw: bytes) -> Where:
@@ -97,7 +112,9 @@ def time_of(raw: bytes) -> tuple[float | None, str]:
         if match.group(7) is not None:
             offset = (int(match.group(8)) * 60 + int(match.group(9))) * (60 if match.group(7) == b"+" else -60)
         return float(calendar.timegm((year, month, day, hour, minute, second)) - offset), "utc"
-    match = pattern(r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +(\d{1,2}) (?:(\d{4}) )?(\d\d):(\d\d):(\d\d)(?: (\d{4}))?").search(raw)
+    match = pattern(
+        r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +(\d{1,2}) (?:(\d{4}) )?(\d\d):(\d\d):(\d\d)(?: (\d{4}))?"
+    ).search(raw)
     if match is not None:
         year = match.group(3) or match.group(7)
         month, day = MONTHS[match.group(1).decode().lower()], int(match.group(2))

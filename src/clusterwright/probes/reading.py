@@ -53,7 +53,7 @@ class Reader:
             InputError: a path does not exist.
         """
         for path in paths:
-            if hasattr(path, "read"):
+            if not isinstance(path, str | Path):
                 yield from self._stream(path, str(getattr(path, "name", "stream")))
             elif str(path) == STANDARD_INPUT:
                 yield from self._stream(sys.stdin.buffer, STANDARD_INPUT)
@@ -85,12 +85,18 @@ class Reader:
                 last = _tail(body)
             yield from self._body(carry, name, number, last)
         except (OSError, EOFError, ValueError) as error:
+            yield from self._body(carry, name, number, last)
             self.unreadable.append(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})")
 
     def _body(self, body: bytes, name: str, number: int, last: tuple[bytes, ...]) -> Iterator[Line]:
         offset = 0
         while number <= SAMPLE_LINES and 0 <= (end := body.find(b"\n", offset)) - offset <= LONG_LINE_BYTES:
-            yield Line(name, number, body[offset:end].rstrip(), (*last, *_tail(body[max(0, offset - 2048) : offset]))[-CONTEXT_LINES:])
+            yield Line(
+                name,
+                number,
+                body[offset:end].rstrip(),
+                (*last, *_tail(body[max(0, offset - 2048) : offset]))[-CONTEXT_LINES:],
+            )
             offset, number = end + 1, number + 1
         yield from _wanted(self.wanted, body[offset:], name, number, (*last, *_tail(body[:offset])))
 
@@ -99,8 +105,8 @@ class Reader:
         data = handle.read(CHUNK_BYTES)
         self._count(data)
         if data.startswith(b"\x1f\x8b"):
-            handle = gzip.GzipFile(fileobj=io.BufferedReader(_Rest(data, handle)))
-            data = handle.read(CHUNK_BYTES)
+            yield from self._unzipped(_Rest(data, handle))
+            return
         decoder = _utf16(data)
         while data:
             if decoder is not None:
@@ -108,6 +114,12 @@ class Reader:
             yield data.replace(b"\0", b" ").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             data = handle.read(CHUNK_BYTES)
             self._count(data)
+
+    def _unzipped(self, rest: _Rest) -> Iterator[bytes]:
+        with gzip.GzipFile(fileobj=io.BufferedReader(rest)) as handle:
+            while data := handle.read1(CHUNK_BYTES):
+                self._count(data)
+                yield data.replace(b"\0", b" ").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
     def _count(self, data: bytes) -> None:
         self.bytes_read += len(data)
@@ -165,7 +177,12 @@ def _wanted(wanted: Any, body: bytes, name: str, number: int, last: tuple[bytes,
             position = min(end, at + LONG_LINE_BYTES // 2)
         else:
             raw, position = body[start:end], end + 1
-        yield Line(name, number, raw.strip(b" \n") and raw.rstrip(), (*last, *_tail(body[max(0, start - 2048) : start]))[-CONTEXT_LINES:])
+        yield Line(
+            name,
+            number,
+            raw.strip(b" \n") and raw.rstrip(),
+            (*last, *_tail(body[max(0, start - 2048) : start]))[-CONTEXT_LINES:],
+        )
         if position >= len(body):
             return
 

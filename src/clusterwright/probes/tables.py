@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern is read better in one piece
 """Output of tools in blocks -> readings: nvidia-smi, nvlink, ibstat, dcgmi, nccl-tests, topology, counters."""
 
 from __future__ import annotations
@@ -17,9 +18,17 @@ if TYPE_CHECKING:
 LARGE_BYTES = 64 << 20
 """Messages from this size show the bandwidth of the path, smaller ones its latency."""
 
-HEADERS = (
-    ("gpu", ("gpu 0", "gpu "), r"^\s*GPU (?P<accelerator>\d+|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)(?:: (?P<model>.*?)(?: \(UUID.*)?)?\s*$"),
-    ("section", ("remapped rows", "volatile", "aggregate"), r"^\s*(?P<section>Remapped Rows|Volatile|Aggregate)(?: ECC.*)?\s*:?\s*$"),
+HEADERS: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    (
+        "gpu",
+        ("gpu 0", "gpu "),
+        r"^\s*GPU (?P<accelerator>\d+|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)(?:: (?P<model>.*?)(?: \(UUID.*)?)?\s*$",
+    ),
+    (
+        "section",
+        ("remapped rows", "volatile", "aggregate"),
+        r"^\s*(?P<section>Remapped Rows|Volatile|Aggregate)(?: ECC.*)?\s*:?\s*$",
+    ),
     ("port", ("ca '", "infiniband device"), r"(?:^\s*CA|Infiniband device) '(?P<port>[\w.-]+)'"),
 )
 READINGS = (

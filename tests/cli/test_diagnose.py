@@ -1,0 +1,73 @@
+"""The verb on the command line: exit codes, one JSON document, twenty lines for a phone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clusterwright.cli import main
+
+FELL_OFF = "Jan 05 04:10:00 gpu-a7 kernel: NVRM: Xid (PCI:0000:5e:00): 79, pid=9, GPU has fallen off the bus.\n"
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as stopped:
+            main(["diagnose", *map(str, arguments)])
+        out, err = capsys.readouterr()
+        return int(stopped.value.code or 0), out, err
+
+    return call
+
+
+def test_a_fault_is_exit_code_1_and_one_json_document(run, tmp_path) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text(FELL_OFF)
+    code, out, _ = run(log, "--format", "json")
+    answer = json.loads(out)
+    assert (code, answer["verdict"]) == (1, "fault")
+    assert answer["findings"][0]["where"] == {"node": "gpu-a7", "accelerator": "0000:5e:00.0"}
+    assert answer["findings"][0]["evidence"][0]["line"] == 1
+
+
+def test_health_is_exit_code_0(run, tmp_path) -> None:
+    log = tmp_path / "smi.log"
+    log.write_text("        Pending                           : No\n")
+    assert run(log, "--format", "json")[0] == 0
+
+
+def test_an_empty_file_is_unknown_and_says_what_to_collect(run, tmp_path) -> None:
+    log = tmp_path / "empty.log"
+    log.write_text("")
+    code, out, _ = run(log)
+    assert code == 1
+    assert out.startswith("UNKNOWN")
+    assert "collect next" in out
+
+
+def test_a_missing_file_is_named_with_exit_code_2(run, tmp_path) -> None:
+    code, out, err = run(tmp_path / "gone.log")
+    assert (code, out) == (2, "")
+    assert "gone.log" in err
+
+
+def test_no_file_is_exit_code_2(run) -> None:
+    assert run()[0] == 2
+
+
+def test_the_text_fits_a_phone_and_explain_shows_all(run, tmp_path) -> None:
+    log = tmp_path / "many.log"
+    log.write_text("".join(FELL_OFF.replace("gpu-a7", f"gpu-{node}") for node in range(30)))
+    text = run(log)[1]
+    assert len(text.splitlines()) <= 20
+    assert len(run(log, "--explain")[1].splitlines()) > 20
+
+
+def test_markdown_has_a_heading_and_the_lines_as_code(run, tmp_path) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text(FELL_OFF)
+    out = run(log, "--format", "markdown")[1]
+    assert out.startswith("## Diagnosis: fault")
+    assert "```text" in out

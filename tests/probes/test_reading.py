@@ -1,0 +1,71 @@
+"""Logs are read whole, whatever their form, and only wanted lines come out."""
+
+from __future__ import annotations
+
+import gzip
+import io
+
+import pytest
+
+from clusterwright.errors import InputError
+from clusterwright.probes.patterns import any_of
+from clusterwright.probes.reading import LONG_LINE_BYTES, SAMPLE_LINES, Reader
+
+TEXT = "first\nNVRM: Xid here\nthird\n" * 3
+
+
+def wanted(data: bytes) -> list[tuple[int, bytes]]:
+    lines = Reader(any_of(["xid"])).lines([io.BytesIO(data)])
+    return [(line.number, line.raw) for line in lines if b"Xid" in line.raw]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TEXT.encode(), TEXT.encode().rstrip(), TEXT.replace("\n", "\r\n").encode(), TEXT.encode("utf-16"),
+        gzip.compress(TEXT.encode()), b"\xef\xbb\xbf" + TEXT.encode(), TEXT.encode("utf-16-le"),
+    ],
+    ids=["plain", "no last newline", "windows", "utf-16", "gzip", "byte order mark", "utf-16 without mark"],
+)  # fmt: skip
+def test_the_same_lines_come_out_of_every_form(data: bytes) -> None:
+    assert wanted(data) == [(2, b"NVRM: Xid here"), (5, b"NVRM: Xid here"), (8, b"NVRM: Xid here")]
+
+
+def test_nul_bytes_between_lines_do_not_hide_them() -> None:
+    assert [raw.strip() for _, raw in wanted(b"\0" * 50 + TEXT.encode())][0] == b"NVRM: Xid here"
+
+
+def test_line_numbers_hold_far_into_a_file() -> None:
+    number = 400_000
+    data = b"noise noise noise\n" * (number - 1) + b"NVRM: Xid here\n"
+    assert wanted(data) == [(number, b"NVRM: Xid here")]
+
+
+def test_a_word_in_a_line_of_megabytes_is_found_and_the_line_is_cut() -> None:
+    ((_, raw),) = wanted(b"x" * 3_000_000 + b" Xid " + b"x" * 3_000_000)
+    assert len(raw) <= LONG_LINE_BYTES
+
+
+def test_after_the_sample_only_wanted_lines_come_out() -> None:
+    lines = list(Reader(any_of(["xid"])).lines([io.BytesIO(b"noise\n" * 5000)]))
+    assert len(lines) == SAMPLE_LINES
+
+
+def test_a_truncated_gzip_is_read_as_far_as_it_goes_and_told() -> None:
+    reader = Reader(any_of(["xid"]))
+    lines = list(reader.lines([io.BytesIO(gzip.compress(TEXT.encode() * 500)[:-9])]))
+    assert any(b"Xid" in line.raw for line in lines)
+    assert len(reader.unreadable) == 1
+
+
+def test_a_folder_is_read_file_by_file(tmp_path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "rank1.log").write_text("Xid one\n")
+    (tmp_path / "a.log").write_text("Xid two\n")
+    reader = Reader(any_of(["xid"]))
+    assert [line.raw for line in reader.lines([tmp_path])] == [b"Xid two", b"Xid one"]
+
+
+def test_a_missing_file_is_named(tmp_path) -> None:
+    with pytest.raises(InputError, match=r"gone\.log"):
+        list(Reader(any_of(["xid"])).lines([tmp_path / "gone.log"]))
