@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
 import pytest
 
 from clusterwright.catalog import Catalogue, load
 from clusterwright.errors import InputError
 from clusterwright.hardware import FabricKind
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PUBLISHED = [
     "v100-16gb", "v100-32gb", "a100-40gb-sxm", "a100-80gb-sxm", "a100-40gb-pcie", "a100-80gb-pcie", "a800-sxm",
@@ -170,3 +168,14 @@ def test_an_offer_that_is_wrong_is_refused_with_its_place(folder: Path, old: str
     with pytest.raises(InputError, match=said) as refused:
         load(folder)
     assert "offers.toml" in str(refused.value)
+
+
+def test_the_files_that_the_reference_shows_are_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "catalog.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```toml\n# DIR/(\S+)\n(.*?)```", page, re.DOTALL)
+    assert ["nodes/our-h100.toml", "offers.toml"] == [name for name, _ in shown]
+    for name, text in shown:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    offer = load(tmp_path).offers[-1]
+    assert (16, "our-h100") == (offer.largest_order, load(tmp_path).node_of(offer).name)
