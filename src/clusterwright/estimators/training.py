@@ -218,15 +218,16 @@ def _step(
     return {name: np.asarray(value, dtype=float) for name, value in parts.items()}
 
 
-def model_flop_per_token(model: Model, sequence_length: int) -> float:
+def model_flop_per_token(model: Model, sequence_length: int, *, frozen: bool = False) -> float:
     """Useful operations a token, forward and backward: 6 a parameter met, and causal attention as computed [FLOP].
 
-    Embedding look-ups do no work; the output head does, tied or not.
+    Embedding look-ups do no work; the output head does, tied or not. Frozen weights (adapters are trained beside
+    them) need no gradient: 4 a parameter.
     """
     parameters = (
         model.active_parameters - model.embedding_parameters + (model.vocab * model.hidden if model.tied else 0)
     )
-    total = 6.0 * parameters
+    total = (4.0 if frozen else 6.0) * parameters
     for block in model.kinds:
         mixer = block.mixer
         if mixer is None or mixer.kind == "state-space":
@@ -238,5 +239,6 @@ def model_flop_per_token(model: Model, sequence_length: int) -> float:
 
 
 def _mfu(job: Job, lay: Layouts, step: Floats, peak: float) -> Floats:
-    useful = model_flop_per_token(job.model, job.sequence_length) * lay.global_batch * job.sequence_length
+    each = model_flop_per_token(job.model, job.sequence_length, frozen=job.method != "full")
+    useful = each * lay.global_batch * job.sequence_length
     return np.asarray(useful / (step * _world(lay) * peak), dtype=float)
