@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 import pytest
 
 from clusterwright import report
-from clusterwright.plan import Plan
 from clusterwright.search.design import Known, design
 from clusterwright.term import Term
 from tests.search.conftest import known, wish
+
+if TYPE_CHECKING:
+    from clusterwright.plan import Plan
 
 __all__ = ["known"]
 
