@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusterwright.catalog.faults import load_faults
 from clusterwright.checks.diagnose import diagnose
+
+if TYPE_CHECKING:
+    from clusterwright.health import Diagnosis
 
 KNOWLEDGE = load_faults()
 TIMEOUT = (
@@ -18,7 +22,7 @@ TIMEOUT = (
 FELL_OFF = "Jan 05 04:10:00 gpu-a7 kernel: NVRM: Xid (PCI:0000:5e:00): 79, pid=9, GPU has fallen off the bus.\n"
 
 
-def answer(*texts: str | bytes):
+def answer(*texts: str | bytes) -> Diagnosis:
     return diagnose([io.BytesIO(t if isinstance(t, bytes) else t.encode()) for t in texts], KNOWLEDGE)
 
 

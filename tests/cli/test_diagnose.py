@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 
 from clusterwright.cli import main
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Run = Callable[..., tuple[int, str, str]]
+
 FELL_OFF = "Jan 05 04:10:00 gpu-a7 kernel: NVRM: Xid (PCI:0000:5e:00): 79, pid=9, GPU has fallen off the bus.\n"
 
 
 @pytest.fixture
-def run(capsys):
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: object) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as stopped:
             main(["diagnose", *map(str, arguments)])
@@ -22,7 +29,7 @@ def run(capsys):
     return call
 
 
-def test_a_fault_is_exit_code_1_and_one_json_document(run, tmp_path) -> None:
+def test_a_fault_is_exit_code_1_and_one_json_document(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "kern.log"
     log.write_text(FELL_OFF)
     code, out, _ = run(log, "--format", "json")
@@ -32,13 +39,13 @@ def test_a_fault_is_exit_code_1_and_one_json_document(run, tmp_path) -> None:
     assert answer["findings"][0]["evidence"][0]["line"] == 1
 
 
-def test_health_is_exit_code_0(run, tmp_path) -> None:
+def test_health_is_exit_code_0(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "smi.log"
     log.write_text("        Pending                           : No\n")
     assert run(log, "--format", "json")[0] == 0
 
 
-def test_an_empty_file_is_unknown_and_says_what_to_collect(run, tmp_path) -> None:
+def test_an_empty_file_is_unknown_and_says_what_to_collect(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "empty.log"
     log.write_text("")
     code, out, _ = run(log)
@@ -47,17 +54,17 @@ def test_an_empty_file_is_unknown_and_says_what_to_collect(run, tmp_path) -> Non
     assert "collect next" in out
 
 
-def test_a_missing_file_is_named_with_exit_code_2(run, tmp_path) -> None:
+def test_a_missing_file_is_named_with_exit_code_2(run: Run, tmp_path: Path) -> None:
     code, out, err = run(tmp_path / "gone.log")
     assert (code, out) == (2, "")
     assert "gone.log" in err
 
 
-def test_no_file_is_exit_code_2(run) -> None:
+def test_no_file_is_exit_code_2(run: Run) -> None:
     assert run()[0] == 2
 
 
-def test_the_text_fits_a_phone_and_explain_shows_all(run, tmp_path) -> None:
+def test_the_text_fits_a_phone_and_explain_shows_all(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "many.log"
     log.write_text("".join(FELL_OFF.replace("gpu-a7", f"gpu-{node}") for node in range(30)))
     text = run(log)[1]
@@ -65,7 +72,7 @@ def test_the_text_fits_a_phone_and_explain_shows_all(run, tmp_path) -> None:
     assert len(run(log, "--explain")[1].splitlines()) > 20
 
 
-def test_markdown_has_a_heading_and_the_lines_as_code(run, tmp_path) -> None:
+def test_markdown_has_a_heading_and_the_lines_as_code(run: Run, tmp_path: Path) -> None:
     log = tmp_path / "kern.log"
     log.write_text(FELL_OFF)
     out = run(log, "--format", "markdown")[1]

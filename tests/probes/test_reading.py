@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import io
+from typing import TYPE_CHECKING
 
 import pytest
 
 from clusterwright.errors import InputError
 from clusterwright.probes.patterns import any_of
 from clusterwright.probes.reading import LONG_LINE_BYTES, SAMPLE_LINES, Reader
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TEXT = "first\nNVRM: Xid here\nthird\n" * 3
 
@@ -32,7 +36,7 @@ def test_the_same_lines_come_out_of_every_form(data: bytes) -> None:
 
 
 def test_nul_bytes_between_lines_do_not_hide_them() -> None:
-    assert [raw.strip() for _, raw in wanted(b"\0" * 50 + TEXT.encode())][0] == b"NVRM: Xid here"
+    assert wanted(b"\0" * 50 + TEXT.encode())[0][1].strip() == b"NVRM: Xid here"
 
 
 def test_line_numbers_hold_far_into_a_file() -> None:
@@ -58,7 +62,7 @@ def test_a_truncated_gzip_is_read_as_far_as_it_goes_and_told() -> None:
     assert len(reader.unreadable) == 1
 
 
-def test_a_folder_is_read_file_by_file(tmp_path) -> None:
+def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "rank1.log").write_text("Xid one\n")
     (tmp_path / "a.log").write_text("Xid two\n")
@@ -66,6 +70,6 @@ def test_a_folder_is_read_file_by_file(tmp_path) -> None:
     assert [line.raw for line in reader.lines([tmp_path])] == [b"Xid two", b"Xid one"]
 
 
-def test_a_missing_file_is_named(tmp_path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"gone\.log"):
         list(Reader(any_of(["xid"])).lines([tmp_path / "gone.log"]))
