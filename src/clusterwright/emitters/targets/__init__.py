@@ -3,6 +3,7 @@
 from clusterwright.emitters.targets import (
     deepspeed,
     dstack,
+    frr,
     fsdp,
     jobset,
     kueue,
@@ -34,5 +35,6 @@ TARGETS = (
     nccl.TARGET,
     mpi.TARGET,
     mig.TARGET,
+    frr.TARGET,
 )
 """Every target, in the order they are listed."""
