@@ -6,6 +6,8 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import ahocorasick
+
 from clusterwright.health import Evidence, Where
 from clusterwright.probes.envelope import normal_pci, time_of, where
 from clusterwright.probes.nvidia import WORDS as XID_WORDS
@@ -53,12 +55,21 @@ class Observer:
     node: dict[str, str] = field(default_factory=dict)
     """The host that a file speaks of, where its lines name one."""
     _order: itertools.count[int] = field(default_factory=itertools.count)
-    _faults: list[tuple[tuple[bytes, ...], Fault]] = field(default_factory=list)
+    _faults: Any = None
+    """Automaton from words to the faults that want them."""
     _thresholds: dict[str, list[Threshold]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Prepare the look-ups."""
-        self._faults = [(tuple(word.encode() for word in fault.words), fault) for fault in self.knowledge.faults]
+        wanting: dict[str, list[Fault]] = {}
+        for fault in self.knowledge.faults:
+            for word in fault.words:
+                wanting.setdefault(word, []).append(fault)
+        self._faults = ahocorasick.Automaton()
+        for word, faults in wanting.items():
+            self._faults.add_word(word, tuple(faults))
+        if wanting:
+            self._faults.make_automaton()
         for threshold in self.knowledge.thresholds:
             self._thresholds.setdefault(threshold.reading, []).append(threshold)
 
@@ -77,12 +88,17 @@ class Observer:
 
     def _take(self, line: Line) -> None:
         lower = line.raw.lower()
-        for words, fault in self._faults:
-            if any(word in lower for word in words) and (match := pattern(fault.pattern).search(line.raw)):
+        said = self._faults.iter(lower.decode("latin-1")) if len(self._faults) else ()
+        likely = {fault.name: fault for _, faults in said for fault in faults}
+        for fault in likely.values():
+            if match := pattern(fault.pattern).search(line.raw):
                 self._add_fault(fault, line, groups(match))
-        if any(word.encode() in lower for word in XID_WORDS):
+        if b"xid" in lower:
             self._take_xid(line)
-        for evidence, tool in self.tables.setdefault(line.file, self._probe()).read(line):
+        probe = self.tables.get(line.file)
+        if probe is None:
+            probe = self.tables[line.file] = self._probe()
+        for evidence, tool in probe.read(line):
             self._take_reading(evidence, tool)
 
     def _add_fault(self, fault: Fault, line: Line, found: dict[str, str]) -> None:
@@ -123,25 +139,39 @@ class Observer:
                 self._put(threshold, evidence, {}, threshold.name)
 
     def _add(self, judgement: Judgement, place: Where, line: Line, facts: dict[str, str], key: str) -> None:
-        time_s, clock = time_of(line.raw)
-        evidence = Evidence(
-            file=line.file, line=line.number, text=text_of(line.raw), time_s=time_s, clock=clock, where=place
-        )
-        self._put(judgement, evidence, facts, key)
+        found = self._observation(judgement, place, line.file, facts, key)
+        if found is not None and len(found.evidence) < KEPT_LINES:
+            time_s, clock = time_of(line.raw)
+            found.evidence.append(
+                Evidence(
+                    file=line.file,
+                    line=line.number,
+                    text=text_of(line.raw),
+                    time_s=time_s,
+                    clock=clock,
+                    where=place,
+                )
+            )
 
     def _put(self, judgement: Judgement, evidence: Evidence, facts: dict[str, str], key: str) -> None:
-        place = evidence.where
-        if place.node is not None:
-            self.node.setdefault(evidence.file, place.node)
+        found = self._observation(judgement, evidence.where, evidence.file, facts, key)
+        if found is not None and len(found.evidence) < KEPT_LINES:
+            found.evidence.append(evidence)
+
+    def _observation(
+        self, judgement: Judgement, place: Where, file: str, facts: dict[str, str], key: str
+    ) -> Observation | None:
+        """The observation of this fault at this place, counted once more; None when there are too many places."""
         identity = (key, place.node, place.accelerator, place.port, place.rank, place.peer)
         found = self.seen.get(identity)
         if found is None:
             if len(self.seen) >= KEPT_OBSERVATIONS:
-                return
+                return None
+            if place.node is not None:
+                self.node.setdefault(file, place.node)
             found = self.seen[identity] = Observation(judgement, place, next(self._order), facts=facts)
         found.count += 1
-        if len(found.evidence) < KEPT_LINES:
-            found.evidence.append(evidence)
+        return found
 
 
 AGGREGATED = frozenset({"socket-speed", "dcgm-link-down"})

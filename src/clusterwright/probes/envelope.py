@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import calendar
+import functools
 from typing import TYPE_CHECKING
 
 from clusterwright.health import Where
@@ -58,6 +59,7 @@ PORTS = (
 )
 
 
+@functools.lru_cache(maxsize=64)
 def where(raw: bytes) -> Where:
     """The places that a line names.
 

@@ -59,13 +59,23 @@ COUNTER = r"^\s*(?P<name>[A-Za-z][\w.-]*?)\s*[:=]\s*\.*(?P<value>\d+)\s*$"
 PERF_ROW = r"^\s*(?:\d+: *)?(?P<size>\d+)\s+\d+\s+(?:u?int\d+|half|float|double|bfloat16|fp8\w*|f8\w+)\s+(?:sum|prod|min|max|avg|none|mulsum)\s+-?\d+\s+[\d.]+\s+[\d.]+\s+(?P<value>[\d.]+)\s+(?P<wrong>\S+)"
 PERF_WORDS = (" float ", " half ", " bfloat16 ", " int8 ", " uint8 ", " double ", " fp8", " int32 ")
 WORDS = (
+    *(f"{blank}link {number}" for blank in " \t" for number in range(10)),
     "gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7", "gpu 8", "gpu 9", "remapped rows", "volatile", "aggregate", "ca '",
-    "infiniband device", "pending  ", "remapping failure", "sram ", "dram uncorrectable", ": active", ": not active", " link ", "\tlink ",
+    "infiniband device", "pending  ", "remapping failure", "sram ", "dram uncorrectable", ": active", ": not active",
     "state: ", "nvlink link", "overall health", "| pass", "gpu0 ", "gpu1 ", "gpu2 ", "gpu3 ", "gpu4 ", "gpu5 ", "gpu6 ", "gpu7 ",
     "gpu0\t", "gpu1\t", "gpu2\t", "gpu3\t", "gpu4\t", "gpu5\t", "gpu6\t", "gpu7\t", "mib /", " : 0x", "hl-", "[info] [tid", "| healthy", "launched up to operation",
     "not launched", "managed by process", "init complete", "net/ib : using", "connected all", *PERF_WORDS,
 )  # fmt: skip
 """Words of the prefilter: rarer than those of single readings, and each of their lines holds one."""
+
+
+def _encoded(words: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(word.encode() for word in words)
+
+
+_HEADERS = tuple((name, _encoded(words), text) for name, words, text in HEADERS)
+_READINGS = tuple((name, _encoded(words), text, tool) for name, words, text, tool in READINGS)
+_PERF_WORDS = _encoded(PERF_WORDS)
 
 
 @dataclass(slots=True)
@@ -83,16 +93,18 @@ class TableProbe:
     def read(self, line: Line) -> Iterator[tuple[Evidence, str]]:
         """The readings of one line, each with the tool that printed it."""
         lower = line.raw.lower()
-        for _, words, text in HEADERS:
-            if any(word.encode() in lower for word in words) and (match := pattern(text).search(line.raw)):
+        for _, words, text in _HEADERS:
+            if any(word in lower for word in words) and (match := pattern(text).search(line.raw)):
                 self.state |= groups(match)
-        for name, words, text, tool in READINGS:
-            if any(word.encode() in lower for word in words) and (match := pattern(text).search(line.raw)):
+        for name, words, text, tool in _READINGS:
+            if any(word in lower for word in words) and (match := pattern(text).search(line.raw)):
                 yield self._evidence(line, name, groups(match)), tool
-        if any(word.encode() in lower for word in PERF_WORDS) and (match := pattern(PERF_ROW).search(line.raw)):
+        if any(word in lower for word in _PERF_WORDS) and (match := pattern(PERF_ROW).search(line.raw)):
             yield from self._perf(line, groups(match))
-        match = pattern(COUNTER).search(line.raw)
-        if match is not None and (found := groups(match))["name"].lower() in self.counters:
+        if line.raw[-1:].isdigit() and (match := pattern(COUNTER).search(line.raw)):
+            found = groups(match)
+            if found["name"].lower() not in self.counters:
+                return
             yield self._evidence(line, found["name"].lower(), found), "counters"
 
     def _perf(self, line: Line, found: dict[str, str]) -> Iterator[tuple[Evidence, str]]:
