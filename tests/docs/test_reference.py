@@ -54,3 +54,13 @@ def test_every_law_is_in_the_reference(built: Path) -> None:
     page = built / "reference" / "laws.html"
     assert {p.stem for p in modules} <= set(headings_of(page))
     assert [] == [name for name in functions if f'id="clusterwright.laws.{name}"' not in page.read_text("utf-8")]
+
+
+def test_every_public_function_is_in_the_reference(built: Path) -> None:
+    page = (built / "reference" / "python.html").read_text("utf-8")
+    assert [] == [name for name in clusterwright.__all__ if f'id="clusterwright.api.{name}"' not in page]
+
+
+def test_the_readme_leads_to_every_verb() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    assert [] == [verb for verb in VERBS if verb != "targets" and f"[`{verb}`](docs/reference/{verb}.md)" not in readme]
