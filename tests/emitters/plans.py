@@ -148,3 +148,45 @@ def make_plan(
         chosen=candidate(layout, hardware, provider=provider, spares=spares),
         catalogue_date=date(2026, 11, 1),
     )
+
+
+def ethernet_plan(leaf: int = 4, spine: int = 2, *, fabric: FabricKind = FabricKind.ROCE, links: int = 1) -> Plan:
+    """Four nodes of one's own under a spine-leaf network of one's own."""
+    plan = make_plan(Layout(tp=8, dp=4, global_batch=64), hardware=node(fabric), provider="own")
+    if plan.chosen is None:
+        raise AssertionError
+    cables = plan.chosen.nodes * 8 + leaf * spine * links
+    network = plan.chosen.fabric.model_copy(update={"leaf": leaf, "spine": spine, "cables": cables})
+    return plan.model_copy(update={"chosen": plan.chosen.model_copy(update={"fabric": network})})
+
+
+def small_plan() -> Plan:
+    """A job smaller than one accelerator."""
+    plan = make_plan(Layout(global_batch=8), model=LLAMA_8B)
+    if plan.chosen is None:
+        raise AssertionError
+    small = plan.chosen.estimate.model_copy(update={"memory_bytes": 17e9})
+    return plan.model_copy(update={"chosen": plan.chosen.model_copy(update={"estimate": small})})
+
+
+SHARED = Layout(dp=64, sharding="fsdp", global_batch=512)
+SWITCHES: dict[str, object] = {
+    "asn": 65000,
+    "port_prefix": "swp",
+    "host_interface": "hosts",
+    "fabric_prefix": "10.20.0.0/16",
+}
+
+
+def fitting(target: str, *, site: bool = True) -> tuple[Plan, dict[str, object]]:
+    """A plan that a target writes files for, with the values given by hand."""
+    plan = {
+        "torchtitan": make_plan(SHARED, model=LLAMA_8B),
+        "fsdp": make_plan(SHARED, model=LLAMA_8B),
+        "deepspeed": make_plan(SHARED, model=LLAMA_8B),
+        "frr": ethernet_plan(),
+        "mig": small_plan(),
+    }.get(target, make_plan())
+    if not site:
+        return plan.model_copy(update={"site": {}}), {}
+    return plan, SWITCHES if target == "frr" else {}

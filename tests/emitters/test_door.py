@@ -11,22 +11,22 @@ from clusterwright.emitters.keys import KEYS, checked
 from clusterwright.errors import InputError
 from clusterwright.hardware import FabricKind
 from clusterwright.layout import Layout
-from tests.emitters.plans import SITE, make_plan, node
+from tests.emitters.plans import SITE, fitting, make_plan, node
 
 NAMES = [target.name for target in targets()]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_plan_gives_the_same_bytes(name: str) -> None:
-    assert emit(make_plan(), name) == emit(make_plan(), name)
+    (plan, given), (again, _) = fitting(name), fitting(name)
+    assert {} != emit(plan, name, given).files
+    assert emit(plan, name, given) == emit(again, name, given)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_manifest_holds_the_hash_of_plan_and_files(name: str) -> None:
-    plan, bundle = make_plan(), emit(make_plan(), name)
-    if not bundle.files:
-        assert () != bundle.unsupported
-        return
+    plan, given = fitting(name)
+    bundle = emit(plan, name, given)
     manifest = json.loads(bundle.files[MANIFEST])
     assert hashlib.sha256(plan.to_json().encode()).hexdigest() == manifest["plan"]["sha256"]
     hashes = {n: {"sha256": hashlib.sha256(t.encode()).hexdigest()} for n, t in bundle.files.items() if n != MANIFEST}
@@ -44,10 +44,9 @@ def test_a_plan_that_a_target_cannot_run_gives_no_file_and_says_why(name: str) -
 @pytest.mark.parametrize("name", [t.name for t in targets() if t.needs])
 def test_missing_keys_are_all_named_and_nothing_is_written(name: str) -> None:
     target = next(t for t in targets() if t.name == name)
-    if not emit(make_plan(), name).files:
-        pytest.skip(f"{name} writes nothing for this plan")
+    plan, _ = fitting(name, site=False)
     with pytest.raises(MissingKeysError) as caught:
-        emit(make_plan(site={}), name)
+        emit(plan, name)
     assert target.needs == caught.value.keys
     assert [] == [key for key in target.needs if key not in str(caught.value)]
     assert 1 == caught.value.exit_code
@@ -56,9 +55,8 @@ def test_missing_keys_are_all_named_and_nothing_is_written(name: str) -> None:
 @pytest.mark.parametrize("name", [t.name for t in targets() if t.needs])
 def test_keys_left_unset_are_marked_in_the_files_and_announced(name: str) -> None:
     target = next(t for t in targets() if t.name == name)
-    bundle = emit(make_plan(site={}), name, allow_unset=True)
-    if not bundle.files:
-        pytest.skip(f"{name} writes nothing for this plan")
+    plan, _ = fitting(name, site=False)
+    bundle = emit(plan, name, allow_unset=True)
     text = "".join(bundle.files.values())
     assert [f"site.{key}" for key in target.needs] == [gap.what for gap in bundle.unsupported][: len(target.needs)]
     assert [] == [key for key in target.needs if f"give {key} in [site]" not in text]

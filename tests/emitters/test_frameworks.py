@@ -76,7 +76,7 @@ def test_a_recipe_divides_the_world_as_the_plan_does() -> None:
     layout = Layout(tp=8, pp=4, vpp=2, dp=2, sharding="fsdp", global_batch=64)
     recipe = emit(make_plan(layout, model=LLAMA_70B), "torchtitan").files["recipe.py"]
     assert "config.parallelism.data_parallel_shard_degree = 2 " in recipe
-    assert "config.parallelism.pipeline_parallel_schedule = 'Interleaved1F1B'" in recipe
+    assert 'config.parallelism.pipeline_parallel_schedule = "Interleaved1F1B"' in recipe
     assert "config.parallelism.pipeline_parallel_layers_per_stage = 10 " in recipe
     assert "config.training.local_batch_size = 32 " in recipe
 

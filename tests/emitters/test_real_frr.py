@@ -16,8 +16,7 @@ import pytest
 
 from clusterwright.emitters import emit
 from clusterwright.hardware import FabricKind
-from clusterwright.layout import Layout
-from tests.emitters.plans import make_plan, node
+from tests.emitters.plans import SWITCHES, ethernet_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,26 +25,13 @@ if TYPE_CHECKING:
 
 DAEMONS = Path("/usr/lib/frr")
 LEAVES, SPINES = 4, 2
-SITE: dict[str, object] = {
-    "asn": 65000,
-    "port_prefix": "swp",
-    "host_interface": "hosts",
-    "fabric_prefix": "10.20.0.0/16",
-}
+"""Of `ethernet_plan`."""
 NAMES = [*(f"leaf-{i}" for i in range(1, LEAVES + 1)), *(f"spine-{i}" for i in range(1, SPINES + 1))]
-
-
-def plan_of(leaf: int = LEAVES, spine: int = SPINES, fabric: FabricKind = FabricKind.ROCE, links: int = 1) -> Plan:
-    plan = make_plan(Layout(tp=8, dp=4, global_batch=64), hardware=node(fabric), provider="own")
-    assert plan.chosen is not None
-    cables = plan.chosen.nodes * 8 + leaf * spine * links
-    network = plan.chosen.fabric.model_copy(update={"leaf": leaf, "spine": spine, "cables": cables})
-    return plan.model_copy(update={"chosen": plan.chosen.model_copy(update={"fabric": network})})
 
 
 @pytest.fixture(scope="module")
 def files() -> Mapping[str, str]:
-    return emit(plan_of(), "frr", SITE).files
+    return emit(ethernet_plan(), "frr", SWITCHES).files
 
 
 def absent() -> None:
@@ -198,9 +184,9 @@ def test_a_cut_link_is_left_and_its_neighbour_is_met_again(network: Path) -> Non
 @pytest.mark.parametrize(
     ("plan", "site", "word"),
     [
-        (plan_of(fabric=FabricKind.INFINIBAND), SITE, "infiniband"),
-        (plan_of(leaf=600), {**SITE, "fabric_prefix": "10.0.0.0/8"}, "65534"),
-        (plan_of(), {**SITE, "fabric_prefix": "10.20.0.0/23"}, "too small"),
+        (ethernet_plan(fabric=FabricKind.INFINIBAND), SWITCHES, "infiniband"),
+        (ethernet_plan(leaf=600), {**SWITCHES, "fabric_prefix": "10.0.0.0/8"}, "65534"),
+        (ethernet_plan(), {**SWITCHES, "fabric_prefix": "10.20.0.0/23"}, "too small"),
     ],
 )
 def test_a_network_that_cannot_be_routed_so_is_said(plan: Plan, site: dict[str, object], word: str) -> None:
@@ -210,6 +196,6 @@ def test_a_network_that_cannot_be_routed_so_is_said(plan: Plan, site: dict[str, 
 
 
 def test_several_links_between_two_switches_are_all_used() -> None:
-    files, leaves = emit(plan_of(links=2), "frr", SITE).files, ["leaf-1", "leaf-2", "leaf-3", "leaf-4"]
+    files, leaves = emit(ethernet_plan(links=2), "frr", SWITCHES).files, ["leaf-1", "leaf-2", "leaf-3", "leaf-4"]
     assert ["1", "2", "3", "4"] == re.findall(r"neighbor swp(\d+) interface", files["leaf-1/frr.conf"])
     assert leaves * 2 == re.findall(r"description to (\S+)", files["spine-1/frr.conf"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from clusterwright.emitters.bundle import Setting, Unsupported
@@ -214,4 +215,6 @@ def _recipe(job: Job, training: Training, module: str, function: str) -> str:
 
 
 def _python(value: object) -> str:
-    return value[1:] if isinstance(value, str) and value.startswith("=") else repr(value)
+    if isinstance(value, str):
+        return value[1:] if value.startswith("=") else json.dumps(value)
+    return repr(value)
