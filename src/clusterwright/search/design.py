@@ -145,8 +145,16 @@ def whole_batch(training: Training) -> int:
 
 def offered_by(workload: Workload, catalogue: Catalogue) -> Market:
     """What may be used: the cluster that is there, or the catalogue's offers."""
+    wanted = workload.constraints.accelerators
     if workload.cluster is not None:
-        return own_cluster(workload.cluster, catalogue)
+        found = own_cluster(workload.cluster, catalogue)
+        there = found.kinds[0].accelerator.name
+        if wanted is not None and there not in wanted:
+            raise InputError(
+                f"[cluster] node {workload.cluster.node} has {there}, but [constraints] accelerators are "
+                f"{', '.join(wanted)}: leave one of the two out"
+            )
+        return found
     return market(workload.constraints, catalogue)
 
 

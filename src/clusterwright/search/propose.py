@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from clusterwright.errors import InputError, unknown
 from clusterwright.estimators.training import RECOMPUTES, SHARDINGS, Layouts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -119,7 +120,8 @@ def divisors(number: int, limit: int) -> list[int]:
 def legal_layouts(model: Model, training: Training, limits: Limits) -> Space:
     """Every layout that the framework accepts for this model on these nodes.
 
-    The axes form an open grid; each rule is one array test on the axes that it depends on.
+    One axis after the other is crossed with what is left, and every rule is one array test as soon as its axes are
+    there. What it refuses counts for all that the later axes would have made of it.
 
     Args:
         model: Shape of the network.
@@ -134,63 +136,102 @@ def legal_layouts(model: Model, training: Training, limits: Limits) -> Space:
         raise InputError(
             f"[training] global_batch: {batch:,} sequences are more than the {LARGEST_BATCH:,} that are tried"
         )
-    names, values = _axes(model, training, limits)
-    grid = dict(zip(names, np.ix_(*values), strict=True))
-    shape = tuple(len(v) for v in values)
-    open_grid = np.ones(shape, dtype=bool)
+    values = _values(model, training, limits)
     pairs = _pairs(training.framework, limits.pins)
     each = len(pairs)
-    refused = {}
-    for why, broken in rules(model, training, limits, grid):
-        hit = open_grid & broken
-        count = int(hit.sum())
-        if count:
-            refused[why] = count * each
-            open_grid &= ~broken
-    places = np.nonzero(open_grid)
-    rows = {name: np.repeat(v[i].astype(np.int64), each) for name, v, i in zip(names, values, places, strict=True)}
-    count = len(places[0])
+    rows, refused = _sieve(values, rules(model, training, limits))
+    count = len(rows[AXES[0]])
     layouts = Layouts(
-        **rows,
+        **{name: np.repeat(row, each) for name, row in rows.items()},
         global_batch=np.full(count * each, batch, dtype=np.int64),
         sharding=np.tile(np.array([s for s, _ in pairs], dtype=np.int64), count),
         recompute=np.tile(np.array([r for _, r in pairs], dtype=np.int64), count),
     )
-    return _without_idle_sharding(Space(layouts, int(np.prod(shape)) * each, refused), training.framework)
+    tried = each * math.prod(len(v) for v in values.values())
+    return _without_idle_sharding(Space(layouts, tried, {w: each * n for w, n in refused.items()}), training.framework)
 
 
-def rules(model: Model, training: Training, limits: Limits, grid: Mapping[str, Integers]) -> list[tuple[str, Flags]]:
-    """What the frameworks refuse, as (rule in words, where it is broken) over the grid.
+def _sieve(values: Mapping[str, Integers], tests: list[Rule]) -> tuple[dict[str, Integers], dict[str, int]]:
+    rows: dict[str, Integers] = {}
+    refused: dict[str, int] = {}
+    count, rest = 1, math.prod(len(v) for v in values.values())
+    for name in AXES:
+        axis = values[name]
+        rest //= len(axis)
+        rows = {known: np.repeat(row, len(axis)) for known, row in rows.items()}
+        rows[name] = np.tile(axis, count)
+        kept = np.ones(len(rows[name]), dtype=bool)
+        for rule in tests:
+            if name not in rule.axes or not rows.keys() >= set(rule.axes):
+                continue
+            broken = kept & rule.broken(*(rows[a] for a in rule.axes))
+            if number := int(broken.sum()):
+                refused[rule.why] = refused.get(rule.why, 0) + number * rest
+                kept &= ~broken
+        rows = {known: row[kept] for known, row in rows.items()}
+        count = int(kept.sum())
+    return rows, refused
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Something that the frameworks refuse."""
+
+    why: str
+    axes: tuple[str, ...]
+    broken: Callable[..., Flags]
+    """Where it is broken, from arrays of its axes."""
+
+
+def rules(model: Model, training: Training, limits: Limits) -> list[Rule]:
+    """What the frameworks refuse.
 
     Sources: Megatron-LM ``arguments.py``, ``TransformerConfig`` and ``parallel_state.py`` (core 0.20);
     torchtitan ``parallel_dims.py``; DeepSpeed's batch rule.
     """
-    tp, cp, pp, vpp, ep, dp, micro_batch = (grid[name] for name in AXES)
-    batch, slots, kv = training.batch_sequences, pp * vpp, kv_heads(model)
-    micro_batches = batch // np.maximum(dp * micro_batch, 1)
-    world = tp * cp * pp * dp
-    # Embedding and loss counted as a layer each (126 layers on 8 or 16 stages), as Llama 3.1 405B is run.
-    uneven = (pp > 1) & (pp & (pp - 1) == 0) & ((model.layers + 2) % slots == 0)
+    batch, sequence, heads = training.batch_sequences, training.sequence_length, model.heads
+    layers, experts, kv = model.layers, max(model.experts, 1), kv_heads(model)
+    a_node, most = limits.accelerators_a_node, limits.max_accelerators
+    world = ("tp", "cp", "pp", "dp")
     found = [
-        ("tp does not divide the heads", model.heads % tp != 0),
-        ("tp and the key-value heads do not divide one another", (kv % tp != 0) & (tp % kv != 0)),
-        ("tp leaves the scale-up domain", tp > limits.scale_up_domain),
-        ("sequence_length is not a multiple of 2 cp", (cp > 1) & (training.sequence_length % (2 * cp) != 0)),
-        ("pp x vpp does not divide the layers", (slots > model.layers) | ((model.layers % slots != 0) & ~uneven)),
-        ("vpp needs pp > 1", (vpp > 1) & (pp == 1)),
-        ("global_batch is not a multiple of dp x micro_batch", batch % (dp * micro_batch) != 0),
-        ("vpp needs micro-batches that are a multiple of pp", (vpp > 1) & (micro_batches % pp != 0)),
-        ("ep does not divide the experts", max(model.experts, 1) % ep != 0),
-        ("ep does not divide tp x cp x dp", (tp * cp * dp) % ep != 0),
-        ("accelerators are not whole nodes", world % limits.accelerators_a_node != 0),
-        ("accelerators exceed max_accelerators", world > limits.max_accelerators),
-    ]
+        Rule("tp does not divide the heads", ("tp",), lambda tp: heads % tp != 0),
+        Rule("tp and the key-value heads do not divide one another", ("tp",),
+             lambda tp: (kv % tp != 0) & (tp % kv != 0)),
+        Rule("tp leaves the scale-up domain", ("tp",), lambda tp: tp > limits.scale_up_domain),
+        Rule("sequence_length is not a multiple of 2 cp", ("cp",), lambda cp: (cp > 1) & (sequence % (2 * cp) != 0)),
+        Rule("pp x vpp does not divide the layers", ("pp", "vpp"), lambda pp, vpp: ~splits(layers, pp, vpp)),
+        Rule("vpp needs pp > 1", ("pp", "vpp"), lambda pp, vpp: (vpp > 1) & (pp == 1)),
+        Rule("ep does not divide the experts", ("ep",), lambda ep: experts % ep != 0),
+        Rule("ep does not divide tp x cp x dp", ("tp", "cp", "ep", "dp"),
+             lambda tp, cp, ep, dp: (tp * cp * dp) % ep != 0),
+        Rule("accelerators are not whole nodes", world, lambda tp, cp, pp, dp: tp * cp * pp * dp % a_node != 0),
+        Rule("accelerators exceed max_accelerators", world, lambda tp, cp, pp, dp: tp * cp * pp * dp > most),
+        Rule("global_batch is not a multiple of dp x micro_batch", ("dp", "micro_batch"),
+             lambda dp, micro_batch: batch % (dp * micro_batch) != 0),
+        Rule("vpp needs micro-batches that are a multiple of pp", ("pp", "vpp", "dp", "micro_batch"),
+             lambda pp, vpp, dp, micro_batch: (vpp > 1) & (batch // (dp * micro_batch) % pp != 0)),
+    ]  # fmt: skip
     if limits.max_nodes is not None:
-        found.append(("more nodes than can be joined", world > limits.max_nodes * limits.accelerators_a_node))
-    for key, one in (("nodes", limits.accelerators_a_node), ("accelerators", 1)):
+        joined = limits.max_nodes * a_node
+        found.append(Rule("more nodes than can be joined", world, lambda tp, cp, pp, dp: tp * cp * pp * dp > joined))
+    for key, one in (("nodes", a_node), ("accelerators", 1)):
         if key in limits.pins:
-            found.append((f"{key} are not those pinned", world != int(limits.pins[key]) * one))
+            found.append(_pinned(key, int(limits.pins[key]) * one, world))
     return found
+
+
+def _pinned(key: str, wanted: int, world: tuple[str, ...]) -> Rule:
+    return Rule(f"{key} are not those pinned", world, lambda tp, cp, pp, dp: tp * cp * pp * dp != wanted)
+
+
+def splits(layers: int, pp: Integers, vpp: Integers) -> Flags:
+    """Whether the layers split over the stages, evenly or with the ends counted.
+
+    Uneven: embedding and loss count as a layer each (126 layers on 8 or 16 stages), as Llama 3.1 405B is run.
+    """
+    slots = pp * vpp
+    uneven = (pp > 1) & (pp & (pp - 1) == 0) & ((layers + 2) % slots == 0)
+    return np.asarray((slots <= layers) & ((layers % slots == 0) | uneven))
 
 
 def kv_heads(model: Model) -> int:
@@ -199,7 +240,7 @@ def kv_heads(model: Model) -> int:
     return min((m.kv_heads for m in mixers), default=1)
 
 
-def _axes(model: Model, training: Training, limits: Limits) -> tuple[tuple[str, ...], list[Integers]]:
+def _values(model: Model, training: Training, limits: Limits) -> dict[str, Integers]:
     batch, plain = training.batch_sequences, training.framework in _DATA_PARALLEL_ONLY
     most = min(limits.max_accelerators, LARGEST_WORLD)
     if limits.max_nodes is not None:
@@ -216,9 +257,8 @@ def _axes(model: Model, training: Training, limits: Limits) -> tuple[tuple[str, 
             "ep": [e for e in divisors(max(model.experts, 1), LARGEST_EXPERT_PARALLEL) if e <= most],
         }
     free["dp"] = divisors(batch, most)
-    free["micro_batch"] = [m for m in divisors(batch, LARGEST_MICRO_BATCH) if m & (m - 1) == 0 or batch % m == 0]
-    values = [np.array([limits.pins[n]] if n in limits.pins else free[n], dtype=np.int64) for n in AXES]
-    return AXES, values
+    free["micro_batch"] = divisors(batch, LARGEST_MICRO_BATCH)
+    return {n: np.array([limits.pins[n]] if n in limits.pins else free[n], dtype=np.int64) for n in AXES}
 
 
 def _powers(limit: int) -> list[int]:

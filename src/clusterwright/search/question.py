@@ -94,11 +94,11 @@ def illegal(layout: Layout, wish: Wish, training: Training, kind: Kind) -> list[
                "sequence_length": training.sequence_length, "heads": wish.model.heads, "layers": wish.model.layers,
                "experts": wish.model.experts}  # fmt: skip
     found = []
-    for why, broken in rules(wish.model, training, limits, grid):
-        if bool(np.any(broken)):
-            words = why.replace("(", " ").replace(")", " ").split()
+    for rule in rules(wish.model, training, limits):
+        if bool(np.any(rule.broken(*(grid[axis] for axis in rule.axes)))):
+            words = (*rule.axes, *rule.why.split())
             given = ", ".join(f"{n} = {figures[n]}" for n in dict.fromkeys(words) if n in figures)
-            found.append(f"{why} ({given})" if given else why)
+            found.append(f"{rule.why} ({given})")
     return found
 
 
