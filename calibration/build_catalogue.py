@@ -112,6 +112,8 @@ INSTANCE_NODES = {
     ("coreweave", "GB200 NVL72 (4-GPU node)"): "coreweave-gb200-4x", ("nebius", "HGX H100"): "nebius-8x-h100-sxm",
     ("nebius", "gpu-h100-sxm_8gpu"): "nebius-8x-h100-sxm", ("nebius", "gpu-b200-sxm_8gpu"): "nebius-8x-b200-sxm",
 }  # fmt: skip
+GIB = 2**30
+"""Memory is sold in binary units: nvidia-smi prints 81,920 MiB for an A100 of 80 GB, 143,771 MiB for an H200 of 141 GB."""
 TRAY = 4
 """Accelerators of a compute tray of an NVL72 rack: the node that schedulers see."""
 YEAR_S = 365 * 86400
@@ -152,7 +154,7 @@ def accelerators(folder: Path, sources: dict[str, Any]) -> None:
         peaks = {k: value(f"{k}_dense_tflops") for k in ("bf16", "fp16", "tf32", "fp8", "fp4")}
         measured = {k: number(row[f"measured_{k}_matmul_tflops"]) for k in ("bf16", "fp8")}
         document: dict[str, Any] = {
-            "name": name, "vendor": vendor, "architecture": architecture, "memory_bytes": (value("mem_gb") or 0) * 1e9,
+            "name": name, "vendor": vendor, "architecture": architecture, "memory_bytes": (value("mem_gb") or 0) * GIB,
             "memory_bytes_per_s": (value("mem_bw_gbs") or 0) * 1e9, "multiprocessors": multiprocessors,
             "scale_up_bytes_per_s": (value("scaleup_alltoall_unidir_gbs") or 0) * 1e9,
             "scale_up_peer_bytes_per_s": (empty.get("scaleup_p2p_unidir_gbs") or number(row["scaleup_p2p_unidir_gbs"]) or value("scaleup_alltoall_unidir_gbs") or 0) * 1e9,
