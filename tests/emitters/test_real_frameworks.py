@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,3 +98,16 @@ def test_torchtitan_reads_the_degrees_of_the_plan(model: Model, layout: Layout, 
     (tmp_path / "recipe.py").write_text(bundle.files["recipe.py"], encoding="utf-8")
     expected = {"tp": layout.tp, "cp": layout.cp, "pp": layout.pp, "ep": layout.ep, "dp": layout.dp}
     assert expected == ask("torchtitan", None, path=tmp_path)
+
+
+def test_every_rank_stands_where_megatron_itself_puts_it() -> None:
+    draw = random.Random(20261130)
+    cases, expected = [], []
+    for _ in range(200):
+        tp, cp, dp, pp = (draw.choice(sizes) for sizes in ((1, 2, 4, 8), (1, 2, 4), (1, 2, 3, 5), (1, 2, 3, 4)))
+        layout = Layout(tp=tp, cp=cp, dp=dp, pp=pp, global_batch=dp)
+        rank = draw.randrange(layout.accelerators)
+        cases.append({"tp": tp, "cp": cp, "pp": pp, "world": layout.accelerators, "rank": rank})
+        at = layout.coordinates_of(rank)
+        expected.append([at["tp"], at["cp"], at["dp"], at["pp"]])
+    assert expected == ask("ranks", cases)
