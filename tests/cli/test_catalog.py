@@ -110,7 +110,7 @@ def test_a_table_that_is_wrong_leaves_the_prices_as_they_were(
 def test_a_figure_is_shown_with_its_unit(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("show", "h100-sxm") == 0
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line]
-    assert ["memory", "80 GB"] in lines
+    assert ["memory", "80 GiB"] in lines
     assert ["scale_up", "450 GB/s"] in lines
     assert ["peak", "bf16 989 Tflop/s, fp16 989 Tflop/s, tf32 494.5 Tflop/s, fp8 1,979 Tflop/s"] in lines
 

@@ -150,7 +150,7 @@ ROWS: dict[str, Callable[[Catalogue], list[dict[str, Any]]]] = {
     "accelerators": _accelerators, "nodes": _nodes, "models": _models, "offers": _offers, "sources": _sources,
 }  # fmt: skip
 COLUMNS: dict[str, dict[str, tuple[str, float]]] = {
-    "accelerators": {"name": ("", 0), "GB": ("memory_bytes", 1e9), "GB/s": ("memory_bytes_per_s", 1e9),
+    "accelerators": {"name": ("", 0), "GiB": ("memory_bytes", 2**30), "GB/s": ("memory_bytes_per_s", 1e9),
                      "bf16 Tflop/s": ("peak_flop_per_s.bf16", 1e12), "achievable": ("achievable.bf16", 1),
                      "scale-up GB/s": ("scale_up_bytes_per_s", 1e9), "SMs": ("multiprocessors", 1),
                      "W": ("power_w", 1)},
@@ -211,7 +211,7 @@ def _found(catalogue: Catalogue, name: str) -> dict[str, Any]:
 
 
 UNITS = {
-    "_bytes": ("GB", 1e9), "_bytes_per_s": ("GB/s", 1e9), "_flop_per_s": ("Tflop/s", 1e12),
+    "_bytes": ("GiB", 2**30), "_bytes_per_s": ("GB/s", 1e9), "_flop_per_s": ("Tflop/s", 1e12),
     "_bits_per_s": ("Gbit/s", 1e9), "_w": ("W", 1.0), "_usd": ("USD", 1.0), "parameters": ("billion", 1e9),
 }  # fmt: skip
 """How a figure is shown to people, by the end of its key."""

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RECOMPUTES", "SHARDINGS", "USABLE_MEMORY", "Estimates", "Job", "Layouts", "estimate", "run"]
 
-USABLE_MEMORY = 0.93
-"""Share of an accelerator's memory that a job may plan with: the rest is context, libraries and fragments."""
+USABLE_MEMORY = 0.90
+"""Share of an accelerator's memory that a job may plan to allocate: context, libraries and fragments take the rest."""
 INTERVAL_80 = 1.2816
 """Standard deviations on either side that hold 80% of a normal distribution."""
 LOG_TO_SPREAD = 0.03
