@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusterwright.cli import plan as plan_verb
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -190,3 +192,23 @@ def test_explain_refuses_by_name(folder: Path, arguments: list[str], word: str) 
     done = run("explain", folder / arguments[0], *arguments[1:])
     assert (2, "") == (done.returncode, done.stdout)
     assert word in done.stderr
+
+
+def test_a_bar_shows_only_on_a_terminal_and_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert plan_verb._progress() is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    patient = plan_verb._progress()
+    assert patient is not None
+    patient(0.5)
+    assert "" == capsys.readouterr().err
+    monkeypatch.setattr(plan_verb, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    hasty = plan_verb._progress()
+    assert hasty is not None
+    hasty(0.5)
+    hasty(1.0)
+    shown = capsys.readouterr().err
+    assert " 50%" in shown
+    assert shown.endswith("\r")

@@ -145,6 +145,14 @@ def test_on_a_cluster_that_is_there_the_whole_is_paid(known: Known) -> None:
     assert one.nodes + one.spares <= 2
 
 
+def test_constraints_that_leave_no_offer_are_bad_news_and_named(known: Known) -> None:
+    plan = design(wish(constraints={"providers": ["lambda"], "terms": ["spot"]}), known)
+    assert plan.chosen is None
+    assert bindings(plan) <= {"providers", "terms", "accelerators"}
+    assert {"providers", "terms"} <= bindings(plan)
+    assert all("no offer is left" in r.why for r in plan.rejected)
+
+
 def test_a_cluster_and_accelerators_that_contradict_are_both_named(known: Known) -> None:
     asked = wish(constraints={"accelerators": ["b200-sxm"]}, cluster={"node": "dgx-h100", "nodes": 2})
     with pytest.raises(InputError, match=r"dgx-h100.*accelerators.*b200-sxm"):

@@ -60,7 +60,7 @@ def rent_cost(nodes: Count, quote: Quote, time: Seconds) -> Floats:
         quote: Price of a node.
         time: [s], any shape.
     """
-    paid = nodes if quote.paid_nodes is None else quote.paid_nodes
+    paid = nodes if quote.paid_nodes is None else np.full_like(np.asarray(nodes), quote.paid_nodes)
     return money.rent(paid, quote.usd_per_node_hour, time, quote.commitment_s)
 
 

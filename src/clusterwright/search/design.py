@@ -84,7 +84,7 @@ def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = 
     setting = setting_of(wish, training, known)
     limit = largest(wish.workload)
     table = evaluate(setting, offered.kinds, limit, wish.pins, progress)
-    if not table.counts["legal"] and wish.pins:
+    if offered.kinds and not table.counts["legal"] and wish.pins:
         why = max(table.refused, key=lambda k: table.refused[k], default="nothing was tried")
         pins = ", ".join(f"{k}={v}" for k, v in wish.pins.items())
         raise InputError(f"--pin {pins}: no layout is legal: {why}")

@@ -43,6 +43,8 @@ def misses(
         relaxed: The table without the limit of accelerators, evaluated when it is asked for.
     """
     found: list[Rejected] = []
+    if not offered.kinds:
+        return _no_offers(offered)
     if not table.rows:
         found.extend(_nothing_fits(table, workload))
     elif chosen is None:
@@ -140,6 +142,20 @@ def _out_of_memory(table: Table) -> Rejected:
     count, legal = table.counts["out of memory"], table.counts["legal"]
     return Rejected(
         binding_constraint="memory", count=count, why=f"{count:,} of {legal:,} legal layouts do not fit in memory"
+    )
+
+
+def _no_offers(offered: Market) -> tuple[Rejected, ...]:
+    """The constraints that leave no offer, alone or together."""
+    if offered.alone:
+        return tuple(
+            Rejected(binding_constraint=key, count=count, why=f"no offer is left; without {key} there would be {count}")
+            for key, count in offered.alone.items()
+        )
+    together = " and ".join(offered.left_out)
+    return tuple(
+        Rejected(binding_constraint=key, count=count, why=f"no offer is left: {together} contradict one another")
+        for key, count in offered.left_out.items()
     )
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clusterwright.errors import InputError, unknown
+from clusterwright.errors import unknown
 from clusterwright.estimators.cost import Quote
 from clusterwright.hardware import FabricKind
 
@@ -50,29 +50,28 @@ class Market:
     """Offers left out, by reason."""
     unknown_network: int
     """Offers whose node or scale-out network is unknown: of use for a single node only."""
+    alone: dict[str, int] = field(default_factory=dict)
+    """Offers that only this one constraint leaves out."""
 
 
 def market(constraints: Constraints, catalogue: Catalogue) -> Market:
     """The offers that a workload's constraints allow.
 
     Raises:
-        InputError: an accelerator, provider or region that the catalogue does not know, or no offer that is left.
+        InputError: an accelerator, provider or region that the catalogue does not know.
     """
     offers = tuple(catalogue.offers)
     _refuse_unknown(constraints, offers, catalogue)
     left_out: Counter[str] = Counter()
+    alone: Counter[str] = Counter()
     kept = []
     for offer in offers:
-        why = _refusal(offer, constraints)
-        if why:
-            left_out[why] += 1
-        else:
+        why = _refusals(offer, constraints)
+        left_out.update(why[:1])
+        if len(why) == 1:
+            alone.update(why)
+        if not why:
             kept.append(offer)
-    if not kept:
-        reasons = ", ".join(f"{count} for {why}" for why, count in left_out.most_common())
-        raise InputError(
-            f"[constraints] no offer of the catalogue is left (accelerators, providers, regions, terms): {reasons}"
-        )
     groups: dict[str, list[Offer]] = defaultdict(list)
     nodes: dict[str, Node] = {}
     unknown_network = 0
@@ -89,7 +88,7 @@ def market(constraints: Constraints, catalogue: Catalogue) -> Market:
         )
         for name, found in sorted(groups.items())
     )
-    return Market(kinds, dict(left_out), unknown_network)
+    return Market(kinds, dict(left_out), unknown_network, dict(alone))
 
 
 def own_cluster(cluster: ExistingCluster, catalogue: Catalogue) -> Market:
@@ -110,17 +109,16 @@ def own_cluster(cluster: ExistingCluster, catalogue: Catalogue) -> Market:
     return Market((Kind(node, catalogue.accelerator(node.accelerator), (quote,), cluster.nodes),), {}, 0)
 
 
-def _refusal(offer: Offer, constraints: Constraints) -> str:
-    """Why an offer may not be used; empty when it may."""
-    if constraints.accelerators is not None and offer.accelerator not in constraints.accelerators:
-        return "accelerators"
-    if offer.term not in constraints.terms:
-        return "terms"
-    if constraints.providers is not None and _plain(offer.provider) not in {_plain(p) for p in constraints.providers}:
-        return "providers"
-    if constraints.regions is not None and not any(_within(offer.region, r) for r in constraints.regions):
-        return "regions"
-    return ""
+def _refusals(offer: Offer, constraints: Constraints) -> tuple[str, ...]:
+    """The constraints that leave an offer out; none when it may be used."""
+    providers, regions = constraints.providers, constraints.regions
+    tests = {
+        "accelerators": constraints.accelerators is not None and offer.accelerator not in constraints.accelerators,
+        "terms": offer.term not in constraints.terms,
+        "providers": providers is not None and _plain(offer.provider) not in {_plain(p) for p in providers},
+        "regions": regions is not None and not any(_within(offer.region, r) for r in regions),
+    }
+    return tuple(key for key, left_out in tests.items() if left_out)
 
 
 def _refuse_unknown(constraints: Constraints, offers: Sequence[Offer], catalogue: Catalogue) -> None:
