@@ -115,6 +115,43 @@ def test_ranks_that_are_ahead_are_called_innocent() -> None:
     assert "ahead and innocent" in said.findings[0].because
 
 
+def test_a_port_slower_than_its_siblings_is_asked_after() -> None:
+    port = "CA 'mlx5_{}'\n\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: {}\n"
+    said = answer(port.format(0, 400) + port.format(1, 400) + port.format(2, 100))
+    assert (said.findings[0].where.port, said.findings[0].action) == ("mlx5_2", "investigate")
+    assert answer(port.format(0, 400) + port.format(1, 400)).verdict == "healthy"
+
+
+def test_an_accelerator_with_fewer_links_than_its_siblings_is_named() -> None:
+    def gpu(index: int, links: int) -> str:
+        head = f"GPU {index}: NVIDIA H100 80GB HBM3 (UUID: GPU-{index})\n"
+        return head + "".join(f"\t Link {link}: 26.562 GB/s\n" for link in range(links))
+
+    assert answer(gpu(0, 18) + gpu(1, 18) + gpu(2, 17)).findings[0].where.accelerator == "2"
+    assert answer(gpu(0, 18) + gpu(1, 18) + gpu(2, 18)).verdict == "healthy"
+
+
+def test_a_rank_at_an_earlier_collective_is_told_and_still_nothing_is_claimed() -> None:
+    said = answer("".join(TIMEOUT.format(rank) for rank in range(4)) + TIMEOUT.format(6).replace("Num=40", "Num=38"))
+    assert said.verdict == "unknown"
+    assert any("rank 6 timed out at collective 38" in finding.because for finding in said.findings)
+
+
+def test_a_query_of_nvidia_smi_is_read_by_its_header() -> None:
+    head = "index, temperature.gpu, remapped_rows.pending, remapped_rows.failure\n"
+    assert answer(head + "0, 34, No, No\n1, 36, No, No\n").verdict == "healthy"
+    said = answer(head + "0, 34, No, No\n1, 36, No, Yes\n").findings[0]
+    assert (said.where.accelerator, said.action) == ("1", "drain-and-replace")
+
+
+def test_a_bus_bandwidth_that_may_be_slow_is_not_called_healthy_without_an_expectation() -> None:
+    row = (
+        "  1073741824     268435456     float     sum      -1   9306.7    {}    {}      0   9291.5    {}   {}      0\n"
+    )
+    assert answer(row.format(20.1, 38.2, 20.1, 38.2)).verdict == "unknown"
+    assert answer(row.format(250.0, 480.0, 250.0, 480.0)).verdict == "healthy"
+
+
 def test_nothing_read_is_unknown_and_never_healthy() -> None:
     assert answer("").verdict == "unknown"
     assert answer("hello\n").verdict == "unknown"

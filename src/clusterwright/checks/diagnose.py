@@ -58,7 +58,7 @@ def diagnose(
     if reader.unreadable and len(reader.unreadable) >= len(reader.files) and not reader.bytes_read:
         raise InputError(reader.unreadable[0])
     found = ranked(observer) + _against(plan, observer)
-    verdict = verdict_of(found, recognised=bool(observer.tools), whole=not reader.unreadable)
+    verdict = verdict_of(found, recognised=bool(_recognised(observer)), whole=not reader.unreadable)
     return Diagnosis(
         verdict=verdict,
         findings=tuple(found),
@@ -79,6 +79,17 @@ def verdict_of(found: list[Finding], *, recognised: bool, whole: bool) -> Verdic
     if first.health == "degraded":
         return "fault" if first.confidence == "certain" else "unknown"
     return "healthy"
+
+
+SLOW_BUS_GBPS = 50.0
+"""Below this bus bandwidth [GB/s], without an expectation, a result may be a slow network or a small machine."""
+
+
+def _recognised(observer: Observer) -> set[str]:
+    """The kinds of output that can tell health by themselves."""
+    speeds = [float(evidence.value) for evidence in observer.readings.get("nccl_tests.busbw", [])]
+    silent = {"pytorch watchdog"} | ({"nccl-tests"} if max(speeds, default=0.0) < SLOW_BUS_GBPS else set())
+    return observer.tools - silent
 
 
 def _against(plan: Plan | None, observer: Observer) -> list[Finding]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clusterwright.checks.observing import is_bad
-from clusterwright.knowledge import Threshold, Xid
+from clusterwright.knowledge import Judgement, Threshold, Xid
 
 if TYPE_CHECKING:
     from clusterwright.checks.observing import Observation, Observer
     from clusterwright.health import Action, Evidence
-    from clusterwright.knowledge import Judgement, Knowledge
+    from clusterwright.knowledge import Knowledge
 
 NVLINK5 = range(144, 151)
 NVLINK_CODE = 74
@@ -147,7 +147,7 @@ def judge_together(observer: Observer) -> list[tuple[Judgement, list[Evidence], 
                     f"{len(links)} NVLink of GPU {accelerator} is down",
                 )
             )
-    return together + _straggling(observer)
+    return together + _straggling(observer) + _apart(observer) + _behind(observer)
 
 
 def _straggling(observer: Observer) -> list[tuple[Judgement, list[Evidence], str]]:
@@ -184,3 +184,75 @@ def _straggling(observer: Observer) -> list[tuple[Judgement, list[Evidence], str
         else ""
     )
     return [(fault, counts[:5], said.strip() + tail)]
+
+
+def _apart(observer: Observer) -> list[tuple[Judgement, list[Evidence], str]]:
+    """Siblings that differ: a port with another rate, an accelerator with fewer links than the others."""
+    together: list[tuple[Judgement, list[Evidence], str]] = []
+    rates = observer.readings.get("ib.rate", [])
+    usual = _usual([evidence.value for evidence in rates])
+    for evidence in rates:
+        if usual is not None and float(evidence.value) < float(usual):
+            said = f"port {evidence.where.port} runs at {evidence.value} Gb/s, its siblings at {usual} Gb/s"
+            together.append((SLOW_PORT, [evidence], said))
+    links: dict[str, list[Evidence]] = {}
+    for evidence in observer.readings.get("nvlink.state", []):
+        if evidence.value != "inactive":
+            links.setdefault(str(evidence.where.accelerator), []).append(evidence)
+    usual = _usual([str(len(up)) for up in links.values()])
+    for accelerator, up in links.items():
+        if usual is not None and len(up) < int(usual):
+            together.append((FEWER_LINKS, up[:1], f"GPU {accelerator} has {len(up)} NVLinks up, its siblings {usual}"))
+    return together
+
+
+def _usual(values: list[str]) -> str | None:
+    """The value that most siblings have; None where there is no majority.
+
+    >>> _usual(["400", "400", "100"]), _usual(["400", "100"])
+    ('400', None)
+    """
+    most = max(set(values), key=values.count, default=None)
+    return most if most is not None and values.count(most) * 2 > len(values) else None
+
+
+def _behind(observer: Observer) -> list[tuple[Judgement, list[Evidence], str]]:
+    """Ranks whose watchdog stands at an earlier collective than that of most: they lag, or wait for another group."""
+    said = observer.readings.get("watchdog.rank", [])
+    usual = _usual([evidence.value for evidence in said])
+    if usual is None:
+        return []
+    return [
+        (RANK_BEHIND, [one], f"rank {one.where.rank} timed out at collective {one.value}, most ranks at {usual}")
+        for one in said
+        if int(one.value) < int(usual)
+    ][:5]
+
+
+_SIBLINGS = "https://github.com/NVIDIA/NVSentinel/blob/07b82dc233ce70a4f9a9019c96aa79a12aa05ef3/docs/configuration/nic-health-monitor.md"
+SLOW_PORT = Judgement(
+    name="slow-port",
+    cause="a port runs at a lower rate than its siblings (link speed)",
+    scope="link",
+    action="investigate",
+    health="degraded",
+    weight=4,
+    source=_SIBLINGS,
+)
+FEWER_LINKS = Judgement(
+    name="fewer-links",
+    cause="an accelerator has fewer NVLinks up than its siblings",
+    scope="accelerator",
+    action="reset-accelerator",
+    weight=2,
+    source="https://github.com/stas00/ml-engineering/blob/744d01e18b79512572f64a6bbd8b5f4a725203a7/compute/accelerator/nvidia/debug.md",
+)
+RANK_BEHIND = Judgement(
+    name="rank-behind",
+    cause="a rank timed out at an earlier collective than the others",
+    scope="job",
+    action="investigate",
+    confidence="unknown",
+    weight=6,
+    source="https://docs.pytorch.org/docs/stable/distributed.html",
+)

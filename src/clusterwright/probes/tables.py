@@ -30,6 +30,8 @@ HEADERS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         r"^\s*(?P<section>Remapped Rows|Volatile|Aggregate)(?: ECC.*)?\s*:?\s*$",
     ),
     ("port", ("ca '", "infiniband device"), r"(?:^\s*CA|Infiniband device) '(?P<port>[\w.-]+)'"),
+    ("port", ("hca_id",), r"^\s*hca_id:\s*(?P<port>[\w.-]+)"),
+    ("columns", ("index,",), r"^\s*(?P<columns>index, ?[a-z_].*[a-z\]])\s*$"),
 )
 READINGS = (
     ("remapped_rows.pending", ("pending",), r"^\s*Pending\s*:\s*(?P<value>Yes|No)\s*$", "nvidia-smi -q"),
@@ -41,6 +43,11 @@ READINGS = (
     ("nvlink.{what}_errors", ("errors:", "error:"), r"^\s*Link (?P<link>\d+): (?P<what>Replay|Recovery|CRC)(?: \w+)? Errors?\s*:\s*(?P<value>\d+)", "nvidia-smi nvlink -e"),
     ("ib.state", ("state:",), r"^\s*state:\s*(?:\d+: )?(?P<value>Active|Down|Init\w*|Armed)\s*$", "ibstat"),
     ("ib.physical_state", ("phys",), r"^\s*phys(?:ical)? state:\s*(?:\d+: )?(?P<value>\w+)\s*$", "ibstat"),
+    ("ib.state", ("port_",), r"^\s*state:\s*PORT_(?P<value>ACTIVE|DOWN|INIT\w*|ARMED)\b", "ibv_devinfo"),
+    ("ib.rate", ("rate:",), r"^\s*rate:\s*(?P<value>\d+)(?: Gb/sec.*)?\s*$", "ibstat"),
+    ("ecc.volatile.uncorrectable", (" off |", " on |"), r"^\|.*\b(?P<accelerator>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d) (?:Off|On)\s*\|\s*(?P<value>\d+)\s*\|", "nvidia-smi"),
+    ("rocm.row", ("gpu[",), r"^\s*GPU\[(?P<accelerator>\d+)\]\s*:\s*(?P<value>\S.*)", "rocm-smi"),
+    ("watchdog.rank", ("watchdog caught",), r"Rank (?P<rank>\d+)\] Watchdog caught .*SeqNum=(?P<value>\d+)", "pytorch watchdog"),
     ("dcgm.nvlink_down", ("nvlink link",), r"GPU (?P<accelerator>\d+)'s NvLink link (?P<link>\d+) is currently down", "dcgmi health"),
     ("dcgm.overall", ("overall health",), r"Overall Health\s*\|\s*(?P<value>\w+)", "dcgmi health"),
     ("dcgm.diag", ("pass",), r"^\|.*\|\s*(?P<value>Pass)\b", "dcgmi diag"),
@@ -55,6 +62,14 @@ READINGS = (
     ("nccl.init", ("init complete", "net/ib : using", "connected all"), r"Init COMPLETE|NET/IB : Using|Connected all (?:rings|trees)", "nccl log"),
     ("training.step", ("loss",), r"(?:step|iter\w*|epoch)\b.*\bloss\b\S*\s*[:=]?\s*(?P<value>\d[\d.eE+-]*)", "training log"),
 )  # fmt: skip
+CSV_NAMES = {
+    "hw_slowdown": "throttle.hw_slowdown", "hw_thermal_slowdown": "throttle.hw_thermal_slowdown",
+    "hw_power_brake_slowdown": "throttle.hw_power_brake_slowdown", "sw_thermal_slowdown": "throttle.sw_thermal_slowdown",
+    "sw_power_cap": "throttle.sw_power_cap", "remapped_rows.pending": "remapped_rows.pending", "remapped_rows.failure": "remapped_rows.failure",
+    "ecc.errors.uncorrected.volatile.total": "ecc.volatile.uncorrectable", "ecc.errors.uncorrected.volatile.sram": "ecc.volatile.uncorrectable",
+    "ecc.errors.uncorrected.aggregate.sram": "ecc.aggregate.sram_uncorrectable", "temperature.gpu": "temperature.gpu",
+}  # fmt: skip
+"""Columns of ``nvidia-smi --query-gpu`` and the readings that they are."""
 COUNTER = r"^\s*(?P<name>[A-Za-z][\w.-]*?)\s*[:=]\s*\.*(?P<value>\d+)\s*$"
 PERF_ROW = r"^\s*(?:\d+: *)?(?P<size>\d+)\s+\d+\s+(?:u?int\d+|half|float|double|bfloat16|fp8\w*|f8\w+)\s+(?:sum|prod|min|max|avg|none|mulsum)\s+-?\d+\s+[\d.]+\s+[\d.]+\s+(?P<value>[\d.]+)\s+(?P<wrong>\S+)"
 PERF_WORDS = (" float ", " half ", " bfloat16 ", " int8 ", " uint8 ", " double ", " fp8", " int32 ")
@@ -62,7 +77,7 @@ WORDS = (
     *(f"{blank}link {number}" for blank in " \t" for number in range(10)),
     "gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7", "gpu 8", "gpu 9", "remapped rows", "volatile", "aggregate", "ca '",
     "infiniband device", "pending  ", "remapping failure", "sram ", "dram uncorrectable", ": active", ": not active",
-    "state: ", "nvlink link", "overall health", "| pass", "gpu0 ", "gpu1 ", "gpu2 ", "gpu3 ", "gpu4 ", "gpu5 ", "gpu6 ", "gpu7 ",
+    "state: ", "state:\t", "rate: ", "port_", " off |", " on |", "gpu[", "index,", "nvlink link", "overall health", "| pass", "gpu0 ", "gpu1 ", "gpu2 ", "gpu3 ", "gpu4 ", "gpu5 ", "gpu6 ", "gpu7 ",
     "gpu0\t", "gpu1\t", "gpu2\t", "gpu3\t", "gpu4\t", "gpu5\t", "gpu6\t", "gpu7\t", "mib /", " : 0x", "hl-", "[info] [tid", "| healthy", "launched up to operation",
     "not launched", "managed by process", "init complete", "net/ib : using", "connected all", *PERF_WORDS,
 )  # fmt: skip
@@ -101,11 +116,25 @@ class TableProbe:
                 yield self._evidence(line, name, groups(match)), tool
         if any(word in lower for word in _PERF_WORDS) and (match := pattern(PERF_ROW).search(line.raw)):
             yield from self._perf(line, groups(match))
+        if "columns" in self.state:
+            yield from self._csv(line)
         if line.raw[-1:].isdigit() and (match := pattern(COUNTER).search(line.raw)):
             found = groups(match)
             if found["name"].lower() not in self.counters:
                 return
             yield self._evidence(line, found["name"].lower(), found), "counters"
+
+    def _csv(self, line: Line) -> Iterator[tuple[Evidence, str]]:
+        """A row of ``nvidia-smi --query-gpu``, by the header above it."""
+        columns = [column.strip().partition(" ")[0] for column in self.state["columns"].split(",")]
+        cells = [cell.strip() for cell in text_of(line.raw).split(",")]
+        if len(cells) != len(columns) or not cells[0].isdigit():
+            return
+        row = dict(zip(columns, cells, strict=True))
+        for column, cell in row.items():
+            name = CSV_NAMES.get(column.rpartition("reasons.")[2] if "reasons." in column else column)
+            if name is not None:
+                yield self._evidence(line, name, {"value": cell, "accelerator": row["index"]}), "nvidia-smi csv"
 
     def _perf(self, line: Line, found: dict[str, str]) -> Iterator[tuple[Evidence, str]]:
         size = int(found["size"])
@@ -123,8 +152,11 @@ class TableProbe:
         if "link" in found:
             place["port"] = f"link {found['link']}"
         place |= {key: value for key, value in found.items() if key in {"node", "accelerator", "rank"}}
+        place["accelerator"] = normal_pci(place["accelerator"])
         parts = {"section": self.state.get("section", "volatile"), **found}
         filled = name.format(**{key: value.lower().replace(" ", "_") for key, value in parts.items()})
+        if filled.startswith("ib.") and found.get("value", "").upper().startswith("INIT"):
+            found = {**found, "value": "initializing"}
         if filled.startswith("ecc.volatile"):
             filled = "ecc.volatile.uncorrectable"
         return Evidence(
