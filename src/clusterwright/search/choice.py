@@ -51,5 +51,5 @@ def best(table: Table, among: NDArray[np.int64], objective: str) -> int:
     first, second = (table.time_s, table.cost_usd) if objective == "time" else (table.cost_usd, table.time_s)
     slack = 1 + TIE if objective == "time" else 1.0
     equal = among[first[among] <= first[among].min() * slack]
-    order = np.lexsort((table.tie[equal], second[equal]))
+    order = np.lexsort((table.tie[equal], first[equal], second[equal]))
     return int(equal[order[0]])

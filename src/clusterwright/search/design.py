@@ -97,8 +97,7 @@ def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = 
         chosen=None,
         front=tuple(table.candidate(i) for i in front[: wish.top]),
         rejected=misses(table, wish.workload, chosen, offered, _relaxed(wish, setting, offered)),
-        exclusions={**table.refused, "out of memory": table.counts["out of memory"],
-                    **{f"offers: {k} not asked for": v for k, v in offered.left_out.items()}},
+        exclusions=_exclusions(table, offered),
         assumptions=words.assumptions(setting, wish.workload),
         sources=(),
         catalogue_date=known.catalogue.date,
@@ -106,6 +105,13 @@ def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = 
     if chosen is None:
         return plan
     return _with_choice(plan, table, chosen, wish, known)
+
+
+def _exclusions(table: Table, offered: Market) -> dict[str, int]:
+    """What was left out, by reason; layouts first, then offers."""
+    found = {**table.refused, "out of memory": table.counts["out of memory"]}
+    found |= {f"offers: {key} not asked for": count for key, count in offered.left_out.items()}
+    return {why: count for why, count in found.items() if count}
 
 
 def trainable(workload: Workload) -> Training:

@@ -149,7 +149,14 @@ def _no_offers(offered: Market) -> tuple[Rejected, ...]:
     """The constraints that leave no offer, alone or together."""
     if offered.alone:
         return tuple(
-            Rejected(binding_constraint=key, count=count, why=f"no offer is left; without {key} there would be {count}")
+            Rejected(
+                binding_constraint=key,
+                count=count,
+                why=(
+                    f"no offer is left; without {key} there would be {count} (your own prices: --catalog, your own nodes: "
+                    "[cluster])"
+                ),
+            )
             for key, count in offered.alone.items()
         )
     together = " and ".join(offered.left_out)
