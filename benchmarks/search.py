@@ -16,6 +16,7 @@ from datetime import date
 
 from clusterwright import catalog
 from clusterwright.catalog.cluster_parts import load_fabric_parts, load_failure_rates
+from clusterwright.search import candidate
 from clusterwright.search.design import Known, Wish, largest, offered_by, setting_of, trainable
 from clusterwright.search.table import evaluate
 from clusterwright.workload import Workload
@@ -35,6 +36,7 @@ UNDISTURBED = 0.95
 def search(wish: Wish, known: Known) -> dict[str, float]:
     """One full search, timed."""
     work = wish.workload
+    candidate._network.cache_clear()  # what an earlier run of this process left
     cpu, wall = time.process_time(), time.perf_counter()
     setting = setting_of(wish, trainable(work), known)
     counts = evaluate(setting, offered_by(work, known.catalogue).kinds, largest(work), {}).counts

@@ -148,15 +148,10 @@ def _out_of_memory(table: Table) -> Rejected:
 def _no_offers(offered: Market) -> tuple[Rejected, ...]:
     """The constraints that leave no offer, alone or together."""
     if offered.alone:
+        elsewhere = "your own prices: --catalog; your own nodes: [cluster]"
+        why = "no offer is left; without {} there would be {} ({})"
         return tuple(
-            Rejected(
-                binding_constraint=key,
-                count=count,
-                why=(
-                    f"no offer is left; without {key} there would be {count} (your own prices: --catalog, your own nodes: "
-                    "[cluster])"
-                ),
-            )
+            Rejected(binding_constraint=key, count=count, why=why.format(key, count, elsewhere))
             for key, count in offered.alone.items()
         )
     together = " and ".join(offered.left_out)
