@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
+from clusterwright.checks.expectation import against
 from clusterwright.checks.observing import Observer
 from clusterwright.checks.ranking import findings as ranked
 from clusterwright.errors import InputError
@@ -57,7 +58,7 @@ def diagnose(
     observer.take(reader.lines(paths))
     if reader.unreadable and len(reader.unreadable) >= len(reader.files) and not reader.bytes_read:
         raise InputError(reader.unreadable[0])
-    found = ranked(observer) + _against(plan, observer)
+    found = ranked(observer) + (against(plan, observer.readings) if plan is not None else [])
     verdict = verdict_of(found, recognised=bool(_recognised(observer)), whole=not reader.unreadable)
     return Diagnosis(
         verdict=verdict,
@@ -90,35 +91,3 @@ def _recognised(observer: Observer) -> set[str]:
     speeds = [float(evidence.value) for evidence in observer.readings.get("nccl_tests.busbw", [])]
     silent = {"pytorch watchdog"} | ({"nccl-tests"} if max(speeds, default=0.0) < SLOW_BUS_GBPS else set())
     return observer.tools - silent
-
-
-def _against(plan: Plan | None, observer: Observer) -> list[Finding]:
-    """Hold the measured bus bandwidth against the network that the plan counts on."""
-    if plan is None or plan.chosen is None:
-        return []
-    speeds = observer.readings.get("nccl_tests.busbw", [])
-    node = getattr(plan.chosen, "node", None)
-    expected = getattr(plan, "node", None) or node
-    bits = getattr(expected, "nic_bits_per_s", 0.0) or 0.0
-    nics = getattr(expected, "nics", 0) or 0
-    if not speeds or not bits or not nics:
-        return []
-    best = max(speeds, key=lambda evidence: float(evidence.value))
-    share = float(best.value) * 1e9 * 8 / (bits * nics)
-    if share >= ENOUGH_OF_NAMEPLATE:
-        return []
-    return [
-        Finding(
-            health="degraded",
-            cause=f"bus bandwidth is {share:.0%} of what the plan's network carries",
-            scope="fabric",
-            action="investigate",
-            confidence="likely",
-            because=f"{best.value} GB/s of {bits * nics / 8e9:.0f} GB/s a node",
-            evidence=(best,),
-        )
-    ]
-
-
-ENOUGH_OF_NAMEPLATE = 0.7
-"""Share of the nameplate that large all-reduces reach on a healthy network."""

@@ -23,10 +23,9 @@ WIDTH = 100
 @click.option("--format", "style", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 def command(files: tuple[str, ...], plan_file: str | None, explain: bool, style: str) -> int:
     """Read logs (files, folders, .gz, or - for standard input) and name the cause, or say unknown."""
-    from clusterwright.catalog.faults import load_faults
-    from clusterwright.checks.diagnose import diagnose
+    from clusterwright.api import diagnose
 
-    answer = diagnose(files, load_faults(), _plan(plan_file))
+    answer = diagnose(files, plan_file)
     for line in answer.unreadable:
         print(f"warning: {line}", file=sys.stderr)
     if style == "json":
@@ -34,14 +33,6 @@ def command(files: tuple[str, ...], plan_file: str | None, explain: bool, style:
     else:
         print(markdown(answer) if style == "markdown" else text(answer, explain=explain))
     return 0 if answer.verdict == "healthy" else 1
-
-
-def _plan(path: str | None) -> Any:  # noqa: ANN401 - a Plan, imported late
-    if path is None:
-        return None
-    from clusterwright.plan import read_plan
-
-    return read_plan(path)
 
 
 def document(answer: Diagnosis) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusterwright.noun import Noun
 from clusterwright.probes.patterns import pattern
 
-WORDS = ("xid (pci", "xid(pci", " xid ")
+WORDS = ("xid (pci", "xid(pci", "xid error")
 
 
 class XidLine(Noun):
@@ -27,7 +27,7 @@ def xid_line(raw: bytes) -> XidLine | None:
     'nonfatal'
     """
     match = pattern(r"\bXid ?\(PCI:[0-9A-Fa-f:.]+\)(?:: |:? ?)(\d+)\b,? ?(.*)").search(raw) or pattern(
-        r"\bXid:? (?:error )?(\d{1,3})\b(.*)"
+        r"\bXid error:? (\d{1,3})\b(.*)"
     ).search(raw)
     if match is None:
         return None

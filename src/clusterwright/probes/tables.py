@@ -57,9 +57,10 @@ READINGS = (
     ("hl.row", ("hl-",), r"^\|\s*\d+\s+HL-\d+", "hl-smi"),
     ("fabricmanager.info", ("[info] [tid",), r"\[INFO\] \[tid \d+\]", "fabric manager log"),
     ("node.healthy", ("| healthy",), r"^\s*(?P<node>\S+) \| Healthy", "node health check"),
-    ("ras.launched", ("launched up to operation", "have not launched"), r"^\s*(?P<ranks>\d+) ranks? ha(?:s|ve) (?:launched up to operation (?P<value>\d+)|not launched)", "nccl ras"),
+    ("ras.launched", ("launched up to operation", "elapsed time per iteration", "have not launched"), r"^\s*(?P<ranks>\d+) ranks? ha(?:s|ve) (?:launched up to operation (?P<value>\d+)|not launched)", "nccl ras"),
     ("ras.listed", ("managed by process",), r"Rank (?P<rank>\d+) -- GPU (?P<accelerator>\d+) managed by process \d+ on node (?P<node>\S+)", "nccl ras"),
     ("nccl.init", ("init complete", "net/ib : using", "connected all"), r"Init COMPLETE|NET/IB : Using|Connected all (?:rings|trees)", "nccl log"),
+    ("training.step_time_ms", ("elapsed time per iteration",), r"elapsed time per iteration \(ms\):\s*(?P<value>[\d.]+)", "training log"),
     ("training.step", ("loss",), r"(?:step|iter\w*|epoch)\b.*\bloss\b\S*\s*[:=]?\s*(?P<value>\d[\d.eE+-]*)", "training log"),
 )  # fmt: skip
 CSV_NAMES = {
