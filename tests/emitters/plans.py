@@ -185,8 +185,10 @@ def fitting(target: str, *, site: bool = True) -> tuple[Plan, dict[str, object]]
         "fsdp": make_plan(SHARED, model=LLAMA_8B),
         "deepspeed": make_plan(SHARED, model=LLAMA_8B),
         "frr": ethernet_plan(),
+        "sonic": ethernet_plan(),
         "mig": small_plan(),
     }.get(target, make_plan())
     if not site:
         return plan.model_copy(update={"site": {}}), {}
-    return plan, SWITCHES if target == "frr" else {}
+    given: dict[str, dict[str, object]] = {"frr": SWITCHES, "sonic": {"switch_ports": "Ethernet0,Ethernet8"}}
+    return plan, given.get(target, {})

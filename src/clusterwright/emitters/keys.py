@@ -48,6 +48,7 @@ KEYS: dict[str, Key] = {
     "hosts": Key("names of the nodes, in the order of the racks", r"[A-Za-z0-9][A-Za-z0-9.-]*", '["gpu1", "gpu2"]'),
     "asn": Key("first private AS number of the fabric", example="65000", unset=64512, whole=True),
     "port_prefix": Key("what a switch calls its ports, before their number", r"[A-Za-z][A-Za-z0-9/_-]{0,11}", "swp", "unset"),
+    "switch_ports": Key("ports of a switch, comma between them", r"[A-Za-z][A-Za-z0-9/._-]*(,[A-Za-z][A-Za-z0-9/._-]*)*", "Ethernet0,Ethernet8", "unset0"),
     "host_interface": Key("bridge or VLAN interface of a leaf's ports to the nodes", r"[A-Za-z][A-Za-z0-9._-]{0,14}", "hosts", "unset-hosts"),
     "fabric_prefix": Key("IPv4 network that leaves and loopbacks are numbered from", r"(\d{1,3}\.){3}\d{1,3}/\d{1,2}", "10.20.0.0/16", "192.0.2.0/16"),
     "lr": Key("peak learning rate", r"[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?", "1.5e-4"),

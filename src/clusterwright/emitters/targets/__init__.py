@@ -14,6 +14,7 @@ from clusterwright.emitters.targets import (
     pytorchjob,
     skypilot,
     slurm,
+    sonic,
     torchtitan,
     trainjob,
     volcano,
@@ -36,5 +37,6 @@ TARGETS = (
     mpi.TARGET,
     mig.TARGET,
     frr.TARGET,
+    sonic.TARGET,
 )
 """Every target, in the order they are listed."""
