@@ -67,13 +67,14 @@ class Cluster:
     root: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start(self, fragment: str, topology: str, *, accelerators: int, port: int = 26900) -> None:
+    def start(self, fragment: str, topology: str, *, accelerators: int, port: int = 0) -> None:
         """Start it from the emitted slurm.conf fragment and topology.conf."""
         for name in ("munge", "state", "spool", "dev"):
             (self.root / name).mkdir()
         (self.root / "munge").chmod(0o700)
         for index in range(accelerators):
             os.mknod(self.root / "dev" / f"nvidia{index}", 0o20666, os.makedev(1, 3))
+        port = port or 20000 + 100 * (os.getpid() % 120)  # another run may be on this machine
         names = _configure(self.root, fragment, topology, accelerators=accelerators, port=port)
         self._start_munge()
         self._run("slurmctld", "-c", "-D", "-f", str(self.root / "slurm.conf"))

@@ -11,7 +11,7 @@ from clusterwright.emitters import emit, targets
 from clusterwright.hardware import FabricKind
 from clusterwright.layout import Layout
 from tests.emitters import schemas
-from tests.emitters.plans import DEEPSEEK, LLAMA_8B, LLAMA_70B, LLAMA_405B, MIXTRAL, make_plan, node
+from tests.emitters.plans import DEEPSEEK, LLAMA_8B, LLAMA_70B, LLAMA_405B, MIXTRAL, fitting, make_plan, node
 from tests.emitters.readers import CORE, all_faults
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def plans(draw: st.DrawFn) -> Plan:
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(plan=plans())
 def test_every_target_writes_valid_files_or_says_what_it_cannot(name: str, plan: Plan) -> None:
-    bundle = emit(plan, name)
+    bundle = emit(plan, name, fitting(name)[1])
     assert bundle.files or bundle.unsupported
     assert [] == all_faults(bundle.files)
     assert [] == [name for name in bundle.files if not re.fullmatch(r"[A-Za-z0-9_./-]+", name)]
@@ -71,7 +71,7 @@ def test_every_target_writes_valid_files_or_says_what_it_cannot(name: str, plan:
 @given(plan=plans())
 def test_every_custom_resource_of_any_plan_holds_before_its_schema(name: str, plan: Plan) -> None:
     schemas.folder()
-    files = emit(plan, name).files
+    files = emit(plan, name, fitting(name)[1]).files
     documents = [d for n, text in files.items() if n.endswith(".yaml") for d in schemas.load_all(text)]
     custom = [
         d for d in documents if isinstance(d, dict) and "/" in d.get("apiVersion", "") and d["apiVersion"] not in CORE

@@ -61,7 +61,7 @@ def until(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
 
 
 def space(name: str) -> str:
-    return f"cwt-{name}"
+    return f"cw{os.getpid()}-{name}"  # another run may be on this machine
 
 
 @pytest.fixture(scope="module")
