@@ -30,6 +30,8 @@ class Fault(Judgement):
 
     words: tuple[str, ...] = Field(min_length=1)
     """Lower-case parts of the line, one of which it holds: what the prefilter looks for."""
+    unless: tuple[str, ...] = ()
+    """Lower-case parts of lines that are not meant: other programs that say the same in passing."""
     pattern: str
     """RE2 pattern, case ignored; groups node, accelerator, port, rank and peer name the place."""
     lookback: int = Field(default=0, ge=0, le=3)

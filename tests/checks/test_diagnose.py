@@ -162,6 +162,14 @@ def test_healthy_needs_output_that_was_recognised() -> None:
     assert (said.verdict, said.findings, said.read) == ("healthy", (), ("nvidia-smi -q",))
 
 
+def test_what_other_programs_say_in_passing_is_no_finding() -> None:
+    said = answer(
+        "Jan 05 04:10:00 gpu-a7 sshd[7]: Connection closed by 10.1.2.3 port 5555 [preauth]\n"
+        "Jan 05 04:10:00 gpu-a7 kubelet[7]: Readiness probe failed: dial tcp 10.1.2.3:80: connect: connection refused\n"
+    )
+    assert said.findings == ()
+
+
 def test_ordinary_logs_of_many_kinds_give_no_finding() -> None:
     lines = [
         "Jan 05 04:{:02d}:00 gpu-a7 systemd[1]: Started Session {} of user root.",

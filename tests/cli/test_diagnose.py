@@ -78,3 +78,9 @@ def test_markdown_has_a_heading_and_the_lines_as_code(run: Run, tmp_path: Path) 
     out = run(log, "--format", "markdown")[1]
     assert out.startswith("## Diagnosis: fault")
     assert "```text" in out
+
+
+def test_control_characters_of_a_log_never_reach_the_terminal(run: Run, tmp_path: Path) -> None:
+    log = tmp_path / "kern.log"
+    log.write_text(FELL_OFF.replace("pid=9", "\x1b[31mpid=9\x07"))
+    assert "\x1b" not in run(log)[1]

@@ -91,6 +91,8 @@ class Observer:
         said = self._faults.iter(lower.decode("latin-1")) if len(self._faults) else ()
         likely = {fault.name: fault for _, faults in said for fault in faults}
         for fault in likely.values():
+            if any(word.encode() in lower for word in fault.unless):
+                continue
             if match := pattern(fault.pattern).search(line.raw):
                 self._add_fault(fault, line, groups(match))
         if b"xid" in lower:

@@ -31,7 +31,9 @@ def command(files: tuple[str, ...], plan_file: str | None, explain: bool, style:
     if style == "json":
         print(json.dumps(document(answer), allow_nan=False))
     else:
-        print(markdown(answer) if style == "markdown" else text(answer, explain=explain))
+        said = markdown(answer) if style == "markdown" else text(answer, explain=explain)
+        coding = sys.stdout.encoding or "utf-8"
+        print(said.encode(coding, "replace").decode(coding))
     return 0 if answer.verdict == "healthy" else 1
 
 

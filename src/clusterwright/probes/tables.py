@@ -168,4 +168,5 @@ class TableProbe:
 
 def text_of(raw: bytes) -> str:
     """The text of a line, cut to what a report can show."""
-    return raw.decode("utf-8", "replace").strip()[:400]
+    text = raw[:1600].decode("utf-8", "replace").strip()[:400]
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)
