@@ -12,15 +12,18 @@ if TYPE_CHECKING:
     from clusterwright.api import (
         WorkloadFile,
         calibrate,
+        catalogue,
         design,
         diagnose,
         emit,
         estimate,
         explain,
         fabric,
+        failure_rates,
         goodput,
         load_workload,
         read_calibration,
+        targets,
         validate,
     )
 
@@ -28,15 +31,18 @@ __version__ = "0.1.0"
 __all__ = [
     "WorkloadFile",
     "calibrate",
+    "catalogue",
     "design",
     "diagnose",
     "emit",
     "estimate",
     "explain",
     "fabric",
+    "failure_rates",
     "goodput",
     "load_workload",
     "read_calibration",
+    "targets",
     "validate",
 ]
 

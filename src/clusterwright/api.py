@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from datetime import date
 
     from clusterwright.calibration import Fit
+    from clusterwright.catalog import Catalogue
     from clusterwright.emitters import Bundle
+    from clusterwright.emitters.target import Target
     from clusterwright.estimators.goodput import GoodputEstimate
-    from clusterwright.hardware import FabricDesign
+    from clusterwright.hardware import FabricDesign, FailureRates
     from clusterwright.health import Diagnosis
     from clusterwright.measurement import Calibration
     from clusterwright.model import Model
@@ -35,15 +37,18 @@ if TYPE_CHECKING:
 __all__ = [
     "WorkloadFile",
     "calibrate",
+    "catalogue",
     "design",
     "diagnose",
     "emit",
     "estimate",
     "explain",
     "fabric",
+    "failure_rates",
     "goodput",
     "load_workload",
     "read_calibration",
+    "targets",
     "validate",
 ]
 
@@ -180,9 +185,10 @@ def emit(
     """
     from clusterwright.emitters import emit as write
     from clusterwright.files import write_all_atomically
-    from clusterwright.plan import Plan, read_plan
+    from clusterwright.plan import Plan, read_plan, require_chosen
 
     document = plan if isinstance(plan, Plan) else read_plan(plan)
+    require_chosen(document, "plan" if isinstance(plan, Plan) else plan)
     bundle = write(document, target, site, allow_unset=allow_unset)
     if out is not None:
         write_all_atomically({Path(out) / name: text for name, text in bundle.files.items()})
@@ -214,6 +220,7 @@ def fabric(
     radix: int,
     topology: str = "shared-spine",
     oversubscription: float = 1.0,
+    manager_ports: int = 0,
 ) -> FabricDesign:
     """The scale-out network of a cluster.
 
@@ -224,11 +231,16 @@ def fabric(
         radix: Ports of a switch at that speed. [1]
         topology: ``shared-spine`` or ``independent-rails``.
         oversubscription: Leaf bandwidth down over up. [1]
+        manager_ports: Ports kept for the fabric manager. [1]
     """
     from clusterwright.catalog.cluster_parts import load_fabric_parts
     from clusterwright.estimators.fabric import design_fabric
 
-    return design_fabric(nodes, nics, nic_gbps * 1e9, radix, topology, oversubscription, load_fabric_parts())
+    speed, parts = nic_gbps * 1e9, load_fabric_parts()
+    return design_fabric(
+        nodes, nics, speed, radix, topology=topology, oversubscription=oversubscription, parts=parts,
+        manager_ports=manager_ports,
+    )  # fmt: skip
 
 
 def goodput(
@@ -239,6 +251,7 @@ def goodput(
     mtbf_s: float | None = None,
     mode: str = "async",
     interval_s: float | None = None,
+    rates: FailureRates | None = None,
 ) -> GoodputEstimate:
     """Failures, checkpoints and useful time of a job.
 
@@ -249,14 +262,43 @@ def goodput(
         mtbf_s: Accelerator-seconds of running per interruption; by default as published. [s]
         mode: ``sync``, ``async`` or ``memory``.
         interval_s: Useful work between saves; by default the optimum. [s]
+        rates: Failure rates and recovery times; by default those of `failure_rates`.
     """
-    from clusterwright.catalog.cluster_parts import load_failure_rates
     from clusterwright.estimators.goodput import estimate_goodput
 
-    rates = load_failure_rates()
+    rates = rates or failure_rates()
     if mtbf_s is not None:
         rates = rates.model_copy(update={"mtbf_s": mtbf_s})
     return estimate_goodput(accelerators, checkpoint_bytes, write_bytes_per_s, rates, mode=mode, interval_s=interval_s)
+
+
+def failure_rates(**changes: float) -> FailureRates:
+    """Published failure rates and recovery times, with the fields that are given replaced [s].
+
+    >>> failure_rates(restart_s=60.0).restart_s
+    60.0
+    """
+    from clusterwright.catalog.cluster_parts import load_failure_rates
+
+    return load_failure_rates().model_copy(update=changes)
+
+
+def targets() -> tuple[Target, ...]:
+    """What `emit` can write for: names, what each covers, and the ``[site]`` keys it needs."""
+    from clusterwright.emitters import targets as listed
+
+    return listed()
+
+
+def catalogue(folder: Path | None = None) -> Catalogue:
+    """The facts: accelerators, nodes, models, offers and sources, with one's own from ``folder``.
+
+    Raises:
+        InputError: the folder is missing, or a file in it is wrong.
+    """
+    from clusterwright import catalog as facts
+
+    return facts.load(folder)
 
 
 def calibrate(*tables: Path | str, catalog: Path | None = None) -> Fit:

@@ -31,12 +31,12 @@ def command() -> None:
 @STYLE
 def list_kind(kind: str, folder: Path | None, style: str) -> None:
     """List all of a KIND: accelerators, nodes, models, offers or sources."""
-    from clusterwright.catalog import load
+    from clusterwright import api
     from clusterwright.errors import unknown
 
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
-    catalogue = load(folder)
+    catalogue = api.catalogue(folder)
     rows = ROWS[kind](catalogue)
     if style == "json":
         print(json.dumps({"kind": kind, kind: rows, "catalogue_date": catalogue.date.isoformat()}, allow_nan=False))
@@ -51,9 +51,9 @@ def list_kind(kind: str, folder: Path | None, style: str) -> None:
 @STYLE
 def show(name: str, folder: Path | None, style: str) -> None:
     """Show all that is known of one accelerator, node, model or provider, with its sources."""
-    from clusterwright.catalog import load
+    from clusterwright import api
 
-    catalogue = load(folder)
+    catalogue = api.catalogue(folder)
     document = _found(catalogue, name)
     if style == "json":
         print(json.dumps(document, allow_nan=False))
@@ -67,10 +67,10 @@ def show(name: str, folder: Path | None, style: str) -> None:
 @STYLE
 def check(folder: Path | None, style: str) -> int:
     """Hold the catalogue against itself: prices, counts, names, ages. Exit code 1 when something does not hold."""
-    from clusterwright.catalog import load
+    from clusterwright import api
     from clusterwright.catalog.integrity import integrity
 
-    catalogue = load(folder)
+    catalogue = api.catalogue(folder)
     found = integrity(catalogue, datetime.now(tz=UTC).date())
     errors = [c for c in found if c.severity == "error"]
     sizes = {k: len(getattr(catalogue, k)) for k in KINDS}
@@ -92,9 +92,10 @@ def check(folder: Path | None, style: str) -> int:
 @STYLE
 def refresh(table: Path | None, out: Path, folder: Path | None, style: str) -> None:
     """Fetch today's prices (or read a table) into a folder that --catalog reads."""
-    from clusterwright.catalog import load, prices
+    from clusterwright import api
+    from clusterwright.catalog import prices
 
-    catalogue = load(folder)
+    catalogue = api.catalogue(folder)
     rows, said = prices.rows_of_gpuhunt() if table is None else (prices.rows_of_csv(table), [])
     source = prices.SOURCE if table is None else table.name
     offers, left_out = prices.offers_of(rows, catalogue, seen=datetime.now(tz=UTC).date(), source=source)

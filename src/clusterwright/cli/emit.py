@@ -23,15 +23,11 @@ if TYPE_CHECKING:
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(plan: Path, target: str, out: Path, overrides: tuple[str, ...], allow_unset: bool, style: str) -> int:
     """Write the files that run PLAN for one target: all of them, or none."""
-    from clusterwright.emitters import emit
+    from clusterwright import api
     from clusterwright.emitters.door import MissingKeysError
-    from clusterwright.files import write_all_atomically
-    from clusterwright.plan import read_plan, require_chosen
 
-    document = read_plan(plan)
-    require_chosen(document, plan)
     try:
-        bundle = emit(document, target, _pairs(overrides), allow_unset=allow_unset)
+        bundle = api.emit(plan, target, out, site=_pairs(overrides), allow_unset=allow_unset)
     except MissingKeysError as error:
         if style == "json":
             gaps = [{"what": f"site.{key}", "why": "needed, and not given"} for key in error.keys]
@@ -39,7 +35,6 @@ def command(plan: Path, target: str, out: Path, overrides: tuple[str, ...], allo
                 json.dumps({"target": target, "files": [], "unsupported": gaps, "missing": list(error.keys)}, indent=2)
             )
         raise
-    write_all_atomically({out / name: text for name, text in bundle.files.items()})
     _show(target, out, bundle, style)
     return 0
 

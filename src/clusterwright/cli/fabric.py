@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from dataclasses import asdict, dataclass
@@ -93,17 +94,17 @@ def command(  # noqa: PLR0917 - one argument an option
     style: str,
 ) -> None:
     """Design the scale-out network: switches, cables, cost, power, and how far it grows."""
+    from clusterwright import api
     from clusterwright.catalog.cluster_parts import load_fabric_parts
-    from clusterwright.estimators.fabric import design_fabric
 
     parts = load_fabric_parts()
     asked = _Asked(nodes, nics, nic_gbps, radix)
     plan = _read(plan_file)
     if plan is not None:
         asked = asked.completed_by(plan, parts)
-    design = design_fabric(
-        *asked.whole(), topology=topology, oversubscription=oversubscription, parts=parts, manager_ports=manager_ports
-    )
+    count, each, speed, ports = asked.whole()
+    joined = functools.partial(api.fabric, nodes=count, nic_gbps=speed / 1e9, radix=ports)
+    design = joined(nics=each, topology=topology, oversubscription=oversubscription, manager_ports=manager_ports)
     files = _files(design, plot, cable_list) | _rack_file(design.nodes, rack_map, rack_kw, node_kw, plan)
     if files:
         from clusterwright.files import write_all_atomically
@@ -111,8 +112,7 @@ def command(  # noqa: PLR0917 - one argument an option
         write_all_atomically(files)
     document = _document(design, parts, planes, manager_ports)
     if storage_nics is not None:
-        nodes_, _, speed, ports = asked.whole()
-        storage = design_fabric(nodes_, storage_nics, speed, ports, "shared-spine", 1.0, parts)
+        storage = joined(nics=storage_nics)
         document["storage_fabric"] = storage.model_dump(mode="json") | {"switches": storage.switches}
     if plan is not None:
         document |= _needs(plan) | {"site": _site(plan)}

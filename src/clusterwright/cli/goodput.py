@@ -53,8 +53,7 @@ def command(  # noqa: PLR0917 - one argument an option
     style: str,
 ) -> None:
     """Say how often a job stops, how often to save, and how much of its time is useful."""
-    from clusterwright.catalog.cluster_parts import load_failure_rates
-    from clusterwright.estimators.goodput import estimate_goodput
+    from clusterwright import api
     from clusterwright.estimators.storage import checkpoint_bytes as bytes_of
     from clusterwright.units import HOUR
 
@@ -64,7 +63,7 @@ def command(  # noqa: PLR0917 - one argument an option
         "restart_s": restart_s,
         "repair_s": repair_hours and repair_hours * HOUR,
     }
-    rates = load_failure_rates().model_copy(update={key: value for key, value in given.items() if value is not None})
+    rates = api.failure_rates(**{key: value for key, value in given.items() if value is not None})
     if plan_file is not None:
         from clusterwright.plan import read_plan, require_chosen
 
@@ -76,7 +75,9 @@ def command(  # noqa: PLR0917 - one argument an option
         raise click.MissingParameter(param_hint="'--accelerators'", param_type="option")
     size = checkpoint_bytes if checkpoint_bytes is not None else float(bytes_of(PARAMETERS))
     write = write_bytes_per_s if write_bytes_per_s is not None else default_write_rate()
-    estimate = estimate_goodput(accelerators, size, write, rates, mode=mode, interval_s=interval_s)
+    estimate = api.goodput(
+        accelerators, checkpoint_bytes=size, write_bytes_per_s=write, mode=mode, interval_s=interval_s, rates=rates
+    )
     document = _document(estimate, rates, size, write, seed)
     document["accelerators"], document["mode"] = accelerators, mode
     document["storage"] = _storage(estimate, size)

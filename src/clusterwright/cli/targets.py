@@ -11,10 +11,10 @@ import click
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(style: str) -> None:
     """List what `emit` can write, what each target covers, and the [site] keys it needs."""
-    from clusterwright.emitters import targets
+    from clusterwright import api
     from clusterwright.emitters.keys import KEYS
 
-    listed = targets()
+    listed = api.targets()
     if style == "json":
         rows = [{"name": t.name, "covers": t.covers, "needs": list(t.needs), "takes": list(t.takes)} for t in listed]
         print(json.dumps({"targets": rows}, indent=2))
