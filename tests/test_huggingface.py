@@ -301,3 +301,10 @@ def test_any_config_is_a_model_or_a_named_fault(base: dict[str, Any], wrong: dic
 def test_any_architecture_is_a_model_or_a_named_fault(kind: str, extra: dict[str, Any]) -> None:
     found = outcome({**HYBRID, **LLAMA, **extra, "model_type": kind})
     assert found.startswith("config.json: ") if isinstance(found, str) else found.layers > 0
+
+
+def test_the_rotary_base_is_read_under_its_own_name_or_with_the_other_parameters() -> None:
+    assert model_of({**LLAMA, "rope_theta": 500000.0}, "mine", "config.json").rotary_base == 500000.0
+    assert model_of({**LLAMA, "rope_parameters": {"rope_theta": 1e6}}, "mine", "config.json").rotary_base == 1e6
+    with pytest.raises(InputError, match="rope_theta"):
+        model_of({**LLAMA, "rope_theta": "big"}, "mine", "config.json")

@@ -175,6 +175,8 @@ class Model(Noun):
     head_bias: bool = False
     positions: int = Field(default=0, ge=0)
     """Learned position embeddings [tokens]; 0 for rotary, ALiBi or none."""
+    rotary_base: float | None = Field(default=None, gt=0)
+    """Base of the rotary position embedding; none where it is unknown or there is none. It has no part in cost."""
     max_sequence: int = 0
     mtp: int = 0
     """Multi-token prediction modules trained beside the main head (not in the published parameter count)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,4 +142,16 @@ def _whole(fields: Fields, family: Family, kind: str) -> dict[str, Any]:
         "positions": longest + (family.learned_positions or 0) if learned else 0,
         "max_sequence": 0 if kind in UNBOUNDED else longest,
         "mtp": nextn,
+        "rotary_base": None if learned else _rotary_base(fields),
     }
+
+
+def _rotary_base(fields: Fields) -> float | None:
+    """The base of the rotary embedding where the config says it, under its own name or with the other parameters."""
+    nested = fields.values.get("rope_parameters")
+    base = fields.values.get("rope_theta") or (nested.get("rope_theta") if isinstance(nested, dict) else None)
+    if base is None:
+        return None
+    if isinstance(base, bool) or not isinstance(base, (int, float)) or not 0 < base < math.inf:
+        raise fields.bad("rope_theta", "a number greater than 0")
+    return float(base)

@@ -266,6 +266,10 @@ def _shape(job: Job, training: Training) -> list[Setting]:
         base = job.get("rotary_base")
         if base is not None:
             found.append(_one("--rotary-base", base, base.why))
+        elif model.rotary_base is not None:
+            found.append(
+                _one("--rotary-base", int(model.rotary_base), "as the model's config has it [model.rotary_base]")
+            )
     if model.mtp:
         found.append(_one("--mtp-num-layers", model.mtp, "modules that predict further tokens [model.mtp]"))
     biased = any(isinstance(b.feed, FeedForward) and b.feed.bias for b in model.blocks) or model.head_bias
@@ -473,11 +477,11 @@ def _left_out(job: Job) -> list[Unsupported]:
             "optimizer settings", "the plan chooses none: weight decay, betas and clipping are Megatron's defaults"
         )
     )
-    if not model.positions and job.get("rotary_base") is None:
+    if not model.positions and model.rotary_base is None and job.get("rotary_base") is None:
         found.append(
             Unsupported(
                 "rotary base",
-                "a plan's model is its shape; Megatron's default 10000 stands; give yours with --set rotary_base=500000",
+                "the catalogue does not know it; Megatron's default 10000 stands; give it with --set rotary_base=500000",
             )
         )
     mixers = [b.mixer for b in model.blocks if isinstance(b.mixer, Attention)]

@@ -91,7 +91,7 @@ set -euo pipefail
 here="${{SLURM_SUBMIT_DIR:?}}"
 MASTER_ADDR="$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)" # node 0 holds rank 0
 export MASTER_ADDR MASTER_PORT={PORT}
-CHECKPOINT_DIR={job.need("checkpoint_dir")} # {job.need("checkpoint_dir").why}
+export CHECKPOINT_DIR={job.need("checkpoint_dir")} # {job.need("checkpoint_dir").why}
 
 code=0
 # One lost rank stops the step: the others would wait for it. srun counts the ranks; the launcher reads them.
