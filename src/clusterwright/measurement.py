@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 REQUIRED = ("id", "gpu", "n_gpus", "layers", "hidden", "heads", "ffn", "seq_len", "step_time_s")
 """Columns that a table of training runs must have."""
-_NUMBERS = (
+JOB_NUMBERS = (
     "layers",
     "hidden",
     "ffn",
@@ -28,7 +28,12 @@ _NUMBERS = (
     "moe_topk",
     "moe_ffn",
     "params_b",
+    "lora",
     "gpus_per_node",
+)
+"""Columns of numbers that say what was trained on which node: everything but layout, batch and result."""
+_NUMBERS = (
+    *JOB_NUMBERS,
     "n_gpus",
     "tp",
     "cp",
@@ -38,7 +43,6 @@ _NUMBERS = (
     "dp",
     "mbs",
     "gbs",
-    "lora",
     "step_time_s",
     "tokens_per_s_per_gpu",
     "peak_mem_gb",

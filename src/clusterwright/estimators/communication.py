@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clusterwright.estimators.grid import SHARDINGS, Layouts
-from clusterwright.estimators.job import Device, Job, data_ranks, domain_of, parameters_a_rank
+from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
+from clusterwright.estimators.job import (
+    Device,
+    Job,
+    data_ranks,
+    domain_of,
+    expert_ranks,
+    layers_a_stage,
+    parameters_a_rank,
+)
 from clusterwright.laws import collectives
 from clusterwright.model import Attention, Experts
 
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     Floats = NDArray[Any]
 
 FULL_SHARDS = tuple(SHARDINGS.index(name) for name in ("zero3", "fsdp", "hsdp"))
+FULL = RECOMPUTES.index("full")
 BF16 = 2.0
 DISPATCH_ONCE_SINCE = 2025.25
 """When stacks began to send a token once to each domain (DeepEP, released in February 2025) [year]."""
@@ -147,7 +156,7 @@ def _tensor(stack: Stack, wires: Wires, lay: Layouts, width: Floats, device: Dev
         calls = 9.0 * wires.gather(width, lay.tp, np.ones_like(lay.tp), domain)
     else:
         calls = 4.0 * wires.reduce(width, lay.tp, np.ones_like(lay.tp), domain)
-    again = np.where(lay.recompute == 2, 1.5, 1.0)  # noqa: PLR2004 - full
+    again = np.where(lay.recompute == FULL, 1.5, 1.0)
     return calls * again * device.layers * (1 - stack.hidden.tp)
 
 
@@ -176,13 +185,8 @@ def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, d
         if once:
             exchange = np.minimum(exchange, wires.dispatch(token, feed.top_k, lay.ep, domain))
         total = total + share * 4.0 * exchange
-    again = np.where(lay.recompute == 2, 1.5, 1.0)  # noqa: PLR2004 - full
-    return total * again * device_layers(job, lay) * (1 - stack.hidden.ep)
-
-
-def device_layers(job: Job, lay: Layouts) -> Floats:
-    """Layers of the fullest stage."""
-    return np.ceil(job.model.layers / lay.pp)
+    again = np.where(lay.recompute == FULL, 1.5, 1.0)
+    return total * again * layers_a_stage(job, lay) * (1 - stack.hidden.ep)
 
 
 def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, domain: int) -> dict[str, Floats]:
@@ -193,20 +197,18 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, do
     if job.method != "full":
         dense, experts, ends = 0.004 * dense, 0.0 * experts, 0.0 * ends
     plain = dense + ends
-    expert_ranks = np.maximum(ranks * np.where(lay.ep > 1, lay.tp / lay.ep, 1), 1.0)
+    spread = expert_ranks(lay)
     full = np.isin(lay.sharding, FULL_SHARDS)
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
     sharded = lay.sharding != 0
     compute = (3 * device.products + 3.5 * device.attention + 3 * device.elementwise) * device.layers
     inner = np.where(lay.sharding == SHARDINGS.index("hsdp"), np.minimum(ranks, np.maximum(domain / stride, 1)), ranks)
-    gathers = wires.gather(BF16 * plain, inner, stride, domain) + wires.gather(
-        BF16 * experts, expert_ranks, stride, domain
-    )
+    gathers = wires.gather(BF16 * plain, inner, stride, domain) + wires.gather(BF16 * experts, spread, stride, domain)
     scatter = wires.gather(stack.gradient * plain, inner, stride, domain) + wires.gather(
-        stack.gradient * experts, expert_ranks, stride, domain
+        stack.gradient * experts, spread, stride, domain
     )
     reduce = wires.reduce(stack.gradient * plain, ranks, stride, domain) + wires.reduce(
-        stack.gradient * experts, expert_ranks, stride, domain
+        stack.gradient * experts, spread, stride, domain
     )
     once = np.where(sharded, scatter + gathers, reduce)
     window = np.where(lay.pp > 1, 1.0 / np.maximum(lay.pp, 1), 1.0) * compute
@@ -215,5 +217,5 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, do
     times = np.where(lay.pp > 1, 1, micro_batches)  # under a pipeline the weights stay gathered for the whole step
     exposed_each = np.maximum(exposed(each, compute, stack.hidden.dp), each / np.maximum(device.layers, 1)) * times
     owners = np.where(sharded, ranks, 1.0)
-    owned = plain / owners + experts / np.where(sharded, expert_ranks, 1.0)
+    owned = plain / owners + experts / np.where(sharded, spread, 1.0)
     return {"dp": np.where(ranks > 1, np.where(full, exposed_each, exposed_once), 0.0), "owned": owned}

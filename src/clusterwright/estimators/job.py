@@ -61,12 +61,22 @@ def data_ranks(lay: Layouts) -> Floats:
     return np.asarray(lay.dp * lay.cp, dtype=float)
 
 
+def expert_ranks(lay: Layouts) -> Floats:
+    """Ranks over which gradients of experts are reduced: expert parallelism borrows from the data-parallel ranks."""
+    return np.asarray(np.maximum(data_ranks(lay) * np.where(lay.ep > 1, lay.tp / lay.ep, 1), 1.0), dtype=float)
+
+
+def layers_a_stage(job: Job, lay: Layouts) -> Floats:
+    """Layers of the fullest stage."""
+    return np.ceil(job.model.layers / lay.pp)
+
+
 def parameters_a_rank(job: Job, lay: Layouts) -> tuple[Floats, Floats, Floats]:
     """Parameters of a rank of the fullest stage before data-parallel sharding: dense layers, experts, embedding."""
     model = job.model
     ends = model.embedding_parameters + model.head_parameters
     dense = model.parameters - ends - model.expert_parameters
-    stage = np.ceil(model.layers / lay.pp) / model.layers
+    stage = layers_a_stage(job, lay) / model.layers
     split = np.where(lay.ep > 1, lay.ep, lay.tp)
     outer = np.where(lay.pp > 1, max(model.embedding_parameters, model.head_parameters), ends)
     return dense * stage / lay.tp, model.expert_parameters * stage / split, outer / lay.tp

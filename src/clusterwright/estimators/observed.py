@@ -18,6 +18,7 @@ from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
 from clusterwright.estimators.job import Job
 from clusterwright.estimators.training import USABLE_MEMORY, Estimates, run
 from clusterwright.hardware import FabricKind, Node
+from clusterwright.measurement import JOB_NUMBERS
 from clusterwright.model import Attention, Block, Experts, FeedForward, Model
 
 if TYPE_CHECKING:
@@ -101,23 +102,7 @@ def score(
 
 def _key(observed: TrainingRun) -> tuple[Any, ...]:
     columns = ("model", "gpu", "interconnect", "precision", "framework", "source_date")
-    numbers = (
-        "layers",
-        "hidden",
-        "ffn",
-        "gated_mlp",
-        "heads",
-        "kv_heads",
-        "vocab",
-        "seq_len",
-        "moe_experts",
-        "moe_topk",
-        "moe_ffn",
-        "lora",
-        "gpus_per_node",
-        "params_b",
-    )
-    return (*(observed.text(c) for c in columns), *(observed.number(n) for n in numbers))
+    return (*(observed.text(c) for c in columns), *(observed.number(n) for n in JOB_NUMBERS))
 
 
 def _unusable(observed: TrainingRun, known: Known) -> str:

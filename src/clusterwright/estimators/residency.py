@@ -8,7 +8,7 @@ import numpy as np
 
 from clusterwright.estimators.communication import FULL_SHARDS
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
-from clusterwright.estimators.job import Job, data_ranks, domain_of, parameters_a_rank
+from clusterwright.estimators.job import Job, data_ranks, domain_of, expert_ranks, layers_a_stage, parameters_a_rank
 from clusterwright.laws import memory, pipeline
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ def hold(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) -> dict[
     """Bytes by part; arrays of the layouts' shape."""
     dense, experts, ends = parameters_a_rank(job, lay)
     ranks = data_ranks(lay)
-    expert_ranks = np.maximum(ranks * np.where(lay.ep > 1, lay.tp / lay.ep, 1), 1.0)
     full = np.isin(lay.sharding, FULL_SHARDS)
     hybrid = lay.sharding == SHARDINGS.index("hsdp")
     within = np.minimum(ranks, np.maximum(domain_of(job) / lay.tp, 1.0))
@@ -38,14 +37,14 @@ def hold(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) -> dict[
             stack, lay, dense + ends, np.where(hybrid, within, ranks), full
         )
         found["weights, gradients and optimizer"] += _states(
-            stack, lay, experts, np.where(hybrid, within, expert_ranks), full
+            stack, lay, experts, np.where(hybrid, within, expert_ranks(lay)), full
         )
     else:
         size = 0.55 if job.method == "qlora" else 2.0
         found["weights, gradients and optimizer"] = size * (dense + ends + experts) / np.where(
             full, ranks, 1.0
         ) + _adapters(job, lay, stack)
-    one_layer = (dense + experts) / np.maximum(np.ceil(job.model.layers / lay.pp), 1)
+    one_layer = (dense + experts) / np.maximum(layers_a_stage(job, lay), 1)
     a_few = 2.0 * (2 * one_layer + ends) + stack.gradient * one_layer
     found["gathered layers"] = np.where(full, np.where(lay.pp > 1, 4.0 * (dense + ends + experts), a_few), 0.0)
     found["activations"] = _activations(job, stack, lay, kept)
@@ -58,13 +57,12 @@ def hold(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) -> dict[
 
 def _states(stack: Stack, lay: Layouts, parameters: Floats, shards: Floats, full: Floats) -> Floats:
     weight = np.where(full, 0.0, 2.0)
-    optimizer = np.where(full, stack.optimizer + 0.0, stack.optimizer)
     return np.asarray(
         memory.state_bytes(
             parameters,
             weight=weight,
             gradient=stack.gradient,
-            optimizer=optimizer,
+            optimizer=stack.optimizer,
             weight_shards=1.0,
             gradient_shards=np.where(full | np.isin(lay.sharding, ZERO2), shards, 1.0),
             optimizer_shards=np.where(full | np.isin(lay.sharding, ZERO1), shards, 1.0),
@@ -81,7 +79,7 @@ def _adapters(job: Job, lay: Layouts, stack: Stack) -> Floats:
 
 def _activations(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) -> Floats:
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
-    held = pipeline.in_flight(micro_batches, lay.pp, lay.vpp) * np.ceil(job.model.layers / lay.pp)
+    held = pipeline.in_flight(micro_batches, lay.pp, lay.vpp) * layers_a_stage(job, lay)
     tokens = lay.micro_batch * job.sequence_length / lay.cp
     entry = 2.0 * tokens * job.model.hidden / np.where(stack.sequence_parallel, lay.tp, 1)
     full = lay.recompute == RECOMPUTES.index("full")

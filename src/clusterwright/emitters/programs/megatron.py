@@ -24,7 +24,7 @@ def program(job: Job, training: Training) -> Program | tuple[Unsupported, ...]:
         return refused
     rate, rate_note = peak_rate(job)
     arguments = (
-        *_degrees(job), *_pipeline(job), *_batch(job, training), *_shape(job, training), *_mixer(job), *_feed(job),
+        *_degrees(job), *_pipeline(job), *_batch(job, training), *_shape(job), *_mixer(job), *_feed(job),
         *_memory(job), *_precision(job), *_sharding(job), *_schedule(job, training, rate), *_data(job), *_saving(job),
     )  # fmt: skip
     notes = (*((rate_note,) if rate_note else ()), *_left_out(job))
@@ -240,7 +240,7 @@ def _batch(job: Job, training: Training) -> list[Setting]:
     ]
 
 
-def _shape(job: Job, training: Training) -> list[Setting]:
+def _shape(job: Job) -> list[Setting]:
     model = job.model
     found = [
         _one("--num-layers", model.layers, "[model.blocks]"),
@@ -275,7 +275,6 @@ def _shape(job: Job, training: Training) -> list[Setting]:
     biased = any(isinstance(b.feed, FeedForward) and b.feed.bias for b in model.blocks) or model.head_bias
     if not biased:
         found.append(_switch("--disable-bias-linear", "the linear layers have no bias [model.blocks]"))
-    del training
     return found
 
 
