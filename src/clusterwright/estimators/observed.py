@@ -60,6 +60,8 @@ class Scored:
     high_s: float
     memory_gib: float
     assumptions: tuple[str, ...]
+    parts: Mapping[str, float]
+    """What the step time is the sum of [s]."""
 
     def document(self) -> dict[str, Any]:
         """As printed; memory in GiB, as the sources print it."""
@@ -296,6 +298,7 @@ def _score(
             float(found.high_s[best]),
             memory,
             tuple(assumed),
+            {name: float(seconds[best]) for name, seconds in found.parts.items()},
         )
 
 
