@@ -198,9 +198,20 @@ def emit(
 def validate(
     *tables: Path | str, calibration: Path | Calibration | None = None, catalog: Path | None = None
 ) -> Scoreboard:
-    """Score the estimate against measured runs; without tables against the published ones that are shipped."""
-    from importlib.resources import as_file, files
+    """Score the estimate against measured runs; without tables against the published ones that are shipped.
 
+    Args:
+        tables: CSV tables of runs.
+        calibration: Factors fitted to one's own runs, or their file.
+        catalog: A folder with one's own parts.
+
+    Returns:
+        The scoreboard; of the shipped runs, with the facts as shipped, its ``worsened`` names the bands that are
+        exceeded.
+
+    Raises:
+        InputError: a table is missing or lacks a column.
+    """
     from clusterwright import catalog as facts
     from clusterwright import validation
 
@@ -208,8 +219,7 @@ def validate(
     factors = _factors(calibration)
     if tables:
         return validation.validate(tables, known, factors)
-    with as_file(files("clusterwright.catalog") / "measurements" / "training.csv") as shipped:
-        return validation.validate((shipped,), known, factors)
+    return validation.validate_shipped(known, factors, held=catalog is None and factors is None)
 
 
 def fabric(
@@ -370,10 +380,10 @@ def _wish(
     work: WorkloadFile, catalog: Path | None, calibration: Path | Calibration | None, today: date | None
 ) -> tuple[Wish, Known]:
     from clusterwright import catalog as facts
-    from clusterwright.catalog.cluster_parts import load_fabric_parts, load_failure_rates
+    from clusterwright.catalog.cluster_parts import load_fabric_parts, load_failure_rates, load_site_figures
     from clusterwright.search.design import Known, Wish
 
-    known = Known(facts.load(catalog), load_fabric_parts(), load_failure_rates())
+    known = Known(facts.load(catalog), load_fabric_parts(), load_failure_rates(), load_site_figures())
     day = today or datetime.now(UTC).date()
     model = _model(work, known)
     return Wish(work.workload, model, work.document, day, calibration=_factors(calibration)), known

@@ -99,6 +99,10 @@ class TrainingRun:
         """The number of a column, none when absent."""
         return self.numbers.get(column)
 
+    def given(self, column: str) -> float | str:
+        """What a column says, number or text; empty when absent."""
+        return self.numbers.get(column, self.texts.get(column, ""))
+
     def whole(self, column: str, default: int = 0) -> int:
         """The whole number of a column, or ``default``."""
         value = self.numbers.get(column)
