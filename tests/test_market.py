@@ -30,3 +30,11 @@ def test_an_offer_knows_the_price_of_one_accelerator_of_its_node() -> None:
         price=PricePerNodeHour(usd=24.0), seen=date(2026, 9, 1),
     )  # fmt: skip
     assert PricePerAcceleratorHour(usd=3.0) == offer.per_accelerator
+
+
+def test_a_price_of_an_accelerator_is_no_price_of_a_node() -> None:
+    with pytest.raises(ValidationError):
+        Offer(
+            provider="example", node="dgx-h100", instance="8x", accelerator="h100-sxm", accelerators=8,
+            term="on-demand", price=PricePerAcceleratorHour(usd=3.0), seen=date(2026, 9, 1),
+        )  # fmt: skip

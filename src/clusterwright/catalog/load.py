@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
+from clusterwright.catalog.money import load_owning, load_renting
 from clusterwright.errors import InputError, unknown
 from clusterwright.files import read_text
 from clusterwright.hardware import Accelerator, FabricKind, Node
-from clusterwright.market import Offer, PricePerNodeHour
+from clusterwright.market import Offer, Owning, PricePerNodeHour, Renting
 from clusterwright.model import Model
 from clusterwright.noun import Noun
 
@@ -89,6 +90,17 @@ class Catalogue:
         self.nodes = Shelf(Node, "node", _files(folders, "nodes"), self.sources)
         self.models = Shelf(Model, "model", _files(folders, "models"), self.sources)
         self.offers = _merged(folders)
+        self._folders = tuple(folders)
+
+    @functools.cached_property
+    def owning(self) -> Owning:
+        """What owning a cluster takes."""
+        return load_owning(self._folders)
+
+    @functools.cached_property
+    def renting(self) -> Renting:
+        """What renting costs besides the nodes."""
+        return load_renting(self._folders)
 
     @property
     def date(self) -> date:
