@@ -10,7 +10,7 @@ import pytest
 
 from clusterwright.errors import InputError
 from clusterwright.probes.patterns import any_of
-from clusterwright.probes.reading import LONG_LINE_BYTES, SAMPLE_LINES, Reader
+from clusterwright.probes.reading import LONG_LINE_BYTES, SAMPLE_LINES, TAIL_LINES, Reader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,9 +50,19 @@ def test_a_word_in_a_line_of_megabytes_is_found_and_the_line_is_cut() -> None:
     assert len(raw) <= LONG_LINE_BYTES
 
 
-def test_after_the_sample_only_wanted_lines_come_out() -> None:
-    lines = list(Reader(any_of(["xid"])).lines([io.BytesIO(b"noise\n" * 5000)]))
-    assert len(lines) == SAMPLE_LINES
+def test_after_the_first_lines_only_wanted_ones_come_out_and_the_last() -> None:
+    lines = list(Reader(any_of(["xid"])).lines([io.BytesIO(b"noise\n" * 4000 + b"xid\n" + b"noise\n" * 4000)]))
+    numbers = [line.number for line in lines]
+    assert numbers == [*range(1, SAMPLE_LINES + 1), 4001, *range(8001 - TAIL_LINES + 2, 8002)]
+
+
+@pytest.mark.parametrize("count", [1, 150, 300, 900, 100_000])
+def test_no_line_comes_out_twice(count: int) -> None:
+    text = "".join(f"line {number} xid\n" if number % 7 == 0 else f"line {number}\n" for number in range(1, count + 1))
+    lines = list(Reader(any_of(["xid"])).lines([io.BytesIO(text.encode())]))
+    said = [line for line in lines if line.raw]
+    assert len({line.number for line in said}) == len(said)
+    assert all(line.raw.split()[1] == str(line.number).encode() for line in said)
 
 
 def test_a_truncated_gzip_is_read_as_far_as_it_goes_and_told() -> None:

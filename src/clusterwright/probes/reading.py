@@ -7,6 +7,7 @@ import gzip
 import io
 import stat
 import sys
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ LONG_LINE_BYTES = 8 << 10
 CONTEXT_LINES = 3
 SAMPLE_LINES = 200
 """So many first lines of every file come out whatever they hold, to tell what kind of output it is."""
+TAIL_LINES = 600
+"""So many last lines too: how far each rank got, and what it said last."""
+TAIL_BYTES = 256 << 10
 STANDARD_INPUT = "-"
 
 
@@ -70,8 +74,9 @@ class Reader:
 
     def _stream(self, handle: IO[bytes], name: str) -> Iterator[Line]:
         self.files.append(name)
-        number, carry = 1, b""
+        number, carry, recent = 1, b"", b""
         last: tuple[bytes, ...] = ()
+        given: deque[int] = deque(maxlen=TAIL_LINES)
         try:
             for data in self._text(handle):
                 buffer = carry + data
@@ -80,13 +85,13 @@ class Reader:
                     carry = buffer
                     continue
                 body, carry = (buffer[:end], buffer[end:]) if end else (buffer, b"")
-                yield from self._body(body, name, number, last)
+                yield from _noted(self._body(body, name, number, last), given)
                 number += body.count(b"\n")
-                last = _tail(body)
-            yield from self._body(carry, name, number, last)
+                last, recent = _tail(body), (recent[-TAIL_BYTES:] + body)[-TAIL_BYTES:]
         except (OSError, EOFError, ValueError) as error:
-            yield from self._body(carry, name, number, last)
             self.unreadable.append(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})")
+        yield from _noted(self._body(carry, name, number, last), given)
+        yield from _last(recent + carry, name, number, given)
 
     def _body(self, body: bytes, name: str, number: int, last: tuple[bytes, ...]) -> Iterator[Line]:
         offset = 0
@@ -185,6 +190,22 @@ def _wanted(wanted: Any, body: bytes, name: str, number: int, last: tuple[bytes,
         )
         if position >= len(body):
             return
+
+
+def _noted(lines: Iterator[Line], given: deque[int]) -> Iterator[Line]:
+    for line in lines:
+        given.append(line.number)
+        yield line
+
+
+def _last(text: bytes, name: str, number: int, given: deque[int]) -> Iterator[Line]:
+    """The last lines of a file, the end of which is in line `number`, but for those that came out already."""
+    lines, out = text.split(b"\n"), set(given)
+    whole = 0 if number < len(lines) + 1 else 1
+    for index in range(max(whole, len(lines) - TAIL_LINES), len(lines)):
+        at = number - (len(lines) - 1 - index)
+        if at not in out and 0 < len(lines[index]) <= LONG_LINE_BYTES:
+            yield Line(name, at, lines[index].rstrip(), tuple(lines[max(0, index - CONTEXT_LINES) : index]))
 
 
 def _tail(body: bytes) -> tuple[bytes, ...]:

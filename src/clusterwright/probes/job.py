@@ -1,0 +1,95 @@
+# ruff: noqa: E501 - a pattern is read better in one piece
+"""Lines of a job of many ranks -> facts: who speaks, at which step, how long its parts took, who is where."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+
+from pydantic import Field
+
+from clusterwright.noun import Noun
+from clusterwright.probes.patterns import groups, pattern
+
+STEP = r"\b(?:step|iter(?:ation)?)\b[ :=#]*(?P<step>\d+)"
+RANK = r"\[(?:default)?rank ?(?P<rank>\d+)\]|\bRank[ :](?P<rank2>\d+)\b|\brank[ :=](?P<rank3>\d+)\b"
+NODE_OF_RANK = r"\d\d:\d\d:\d\d\S* (?P<node>[A-Za-z][\w.-]*\d) .*?\brank[ :=]?(?P<rank>\d+)\b|^\s*(?:\[[^\]]*\]:?)?(?P<node2>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank2>\d+) n?ranks\b|Rank (?P<rank3>\d+) -- GPU \d+ managed by process \d+ on node (?P<node3>\S+)"
+ADDRESS = r"^\s*inet (?P<address>\d+\.\d+\.\d+\.\d+)/\d+ .*(?:scope global|brd)|^(?P<address2>\d+\.\d+\.\d+\.\d+)\s+(?P<node2>[A-Za-z][\w.-]*)\s*$|NodeAddr=(?P<address3>\d+\.\d+\.\d+\.\d+) NodeHostName=(?P<node3>\S+)|(?P<node4>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO Bootstrap ?: Using \S+?:(?P<address4>\d+\.\d+\.\d+\.\d+)<"
+TABLE_HOST = r"^\s*(?:\[[^\]]*\]:)?\s*host\s*: (?P<node>\S+)"
+TABLE_RANK = r"^\s*(?:\[[^\]]*\]:)?\s*rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)"
+LINK = r"\brank (?P<source>\d+) ?-+> ?(?:rank )?(?P<target>\d+)\b.*?(?P<value>\d+(?:\.\d+)?) ?GB/s"
+WORLD = r"\bworld[ _]size[ :=]+(?P<value>\d+)"
+MASTER = r"\bmaster(?:[ _]addr(?:ess)?)?[ :=]+(?P<value>[A-Za-z0-9][\w.-]*)"
+WORDS = (" loss", "(local_rank: ", "inet ", "nodeaddr=", "bootstrap : using", "world size", "world_size", " -> rank ", "training done")
+"""Words of the prefilter: each line that is read here holds one."""
+UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
+DURATION = re.compile(rb"([A-Za-z][A-Za-z_ -]*?)[ :=]+(\d+(?:\.\d+)?) ?(ms|secs?|seconds|s)\b")
+DURATION_UNIT_FIRST = re.compile(rb"([A-Za-z][A-Za-z_ -]*?) ?\((ms|s)\)[ :=]+(\d+(?:\.\d+)?)")
+FILE_RANK = re.compile(r"(?:^|[_.-])rank[_-]?(\d+)(?=[_.-]|$)")
+FOLDER_NODE = re.compile(r"[A-Za-z][A-Za-z_-]*\d+(?:[.-][\w-]+)*")
+
+
+class Step(Noun):
+    """What one line of a training log says."""
+
+    step: int
+    parts: dict[str, float] = Field(default_factory=dict)
+    """Durations by name [s]."""
+
+
+def rank_of(raw: bytes) -> str | None:
+    """The rank that a line names as its speaker.
+
+    >>> rank_of(b"[rank5]: RuntimeError: x"), rank_of(b"08:00:01 node3 rank 4 INFO"), rank_of(b"[default1]: x")
+    ('5', '4', None)
+    """
+    match = pattern(RANK).search(raw)
+    return None if match is None else groups(match)["rank"]
+
+
+def step_of(raw: bytes) -> Step | None:
+    """Step and durations of a line of a training log.
+
+    >>> step_of(b"rank 3 step 7/9 loss 2.1 time 0.5 s (compute 0.4 s)").parts
+    {'time': 0.5, 'compute': 0.4}
+    >>> step_of(b" iteration 12/ 100 | elapsed time per iteration (ms): 1500.0 | lm loss: 2.0").parts
+    {'elapsed time per iteration': 1.5}
+    """
+    match = pattern(STEP).search(raw)
+    if match is None:
+        return None
+    parts = {}
+    for name, value, unit in DURATION.findall(raw):
+        parts[_name(name)] = float(value) * UNITS[unit.decode().lower()]
+    for name, unit, value in DURATION_UNIT_FIRST.findall(raw):
+        parts[_name(name)] = float(value) * UNITS[unit.decode().lower()]
+    return Step(step=int(match.group("step")), parts=parts)
+
+
+def _name(raw: bytes) -> str:
+    return raw.decode().strip().lower()
+
+
+def rank_of_file(name: str) -> str | None:
+    """The rank that a file's name gives.
+
+    >>> rank_of_file("logs/node3/rank5.log"), rank_of_file("job.log")
+    ('5', None)
+    """
+    match = FILE_RANK.search(PurePath(name).name)
+    return None if match is None else match.group(1)
+
+
+def node_of_file(name: str, known: set[str]) -> str | None:
+    """The node that a file's path gives: one that is known, else the folder where it looks like a host's name.
+
+    >>> node_of_file("logs/node3/ip.txt", set()), node_of_file("dmesg-gpu-07.txt", {"gpu-07"}), node_of_file("a.txt", set())
+    ('node3', 'gpu-07', None)
+    """
+    path = PurePath(name)
+    stem = path.name
+    for node in sorted(known, key=len, reverse=True):
+        if node in path.parts or re.search(rf"(?:^|[_.-]){re.escape(node)}(?=[_.-]|$)", stem):
+            return node
+    folder = path.parent.name
+    return folder if FOLDER_NODE.fullmatch(folder) and not FILE_RANK.search(folder) else None
