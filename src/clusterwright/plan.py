@@ -48,6 +48,8 @@ class Estimate(Noun):
     cost_usd: float
     power_w: float
     exposed_communication_s: float = 0.0
+    commitment_usd: float | None = None
+    """What is bound to be paid in whole for what is committed to; none: nothing is. [USD]"""
 
 
 class Collective(Noun):

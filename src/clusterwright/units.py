@@ -50,6 +50,7 @@ _TIME = {
     "year": YEAR,
 }
 _POWER = {"W": 1.0, "kW": 1e3, "MW": 1e6, "GW": 1e9}
+_SIZE = {"MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}
 _RATE = {"MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
 _QUANTITY = re.compile(r"\s*([-+]?(?:[0-9][0-9_,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*")
 
@@ -128,6 +129,15 @@ def parse_rate(text: object, *, where: str) -> float:
     40000000000.0
     """
     return _parse(text, _RATE, where=where, example="40 GB/s")
+
+
+def parse_size(text: object, *, where: str) -> float:
+    """A size in bytes [B].
+
+    >>> parse_size("30 TB", where="data")
+    30000000000000.0
+    """
+    return _parse(text, _SIZE, where=where, example="30 TB")
 
 
 def parse_money(text: object, *, where: str) -> float:

@@ -50,6 +50,7 @@ Duration = Annotated[float, _wrap(units.parse_duration)]
 Money = Annotated[float, _wrap(units.parse_money)]
 Power = Annotated[float, _wrap(units.parse_power)]
 Rate = Annotated[float, _wrap(units.parse_rate)]
+Size = Annotated[float, _wrap(units.parse_size)]
 Tokens = Annotated[float, BeforeValidator(_count)]
 PositiveInt = Annotated[StrictInt, Field(gt=0, le=_LARGEST)]
 Names = Annotated[tuple[StrictStr, ...], Field(min_length=1)]
@@ -135,6 +136,18 @@ class Constraints(Noun):
     horizon: Duration | None = None
     utilisation: Annotated[float, Field(gt=0, le=1)] | None = None
     power: Power | None = None
+    price_age: Duration | None = None
+    """Oldest price that may be used; by default that of the catalogue."""
+
+
+class StorageUse(Noun):
+    """What the job keeps and takes away, where the defaults do not fit."""
+
+    data: Size | None = None
+    """Of the data set; by default its tokens as they lie on disk."""
+    checkpoints_kept: PositiveInt | None = None
+    egress: Size | None = None
+    """That leave the provider in the end; by default nothing does."""
 
 
 class ExistingCluster(Noun):
@@ -183,6 +196,7 @@ class Workload(Noun):
     serving: Serving | None = None
     constraints: Constraints = Constraints()
     cluster: ExistingCluster | None = None
+    storage: StorageUse = StorageUse()
     prefer: Preference = Preference()
     site: Site = Site()
 
@@ -200,6 +214,7 @@ _SECTIONS: dict[str, type[Noun]] = {
     "serving": Serving,
     "constraints": Constraints,
     "cluster": ExistingCluster,
+    "storage": StorageUse,
     "prefer": Preference,
     "site": Site,
 }

@@ -122,6 +122,23 @@ def estimate_goodput(
     )
 
 
+def with_reclaims(rates: FailureRates, node_mtbi_s: float, accelerators_a_node: int) -> FailureRates:
+    """The same rates where a provider also takes nodes away: each time the job stops as by a failure.
+
+    A node that is taken away needs no repair; that another can be had at once is taken for granted.
+
+    Args:
+        rates: Of failures.
+        node_mtbi_s: Mean time of one node until it is taken away [s]; infinite: never.
+        accelerators_a_node: [1].
+    """
+    failures, reclaims = 1.0 / rates.mtbf_s, 1.0 / (accelerators_a_node * node_mtbi_s)
+    if not reclaims:
+        return rates
+    both = failures + reclaims
+    return rates.model_copy(update={"mtbf_s": 1.0 / both, "hardware_share": rates.hardware_share * failures / both})
+
+
 def save_times(
     accelerators: Count,
     checkpoint_bytes: Bytes,
