@@ -16,6 +16,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from tests.emitters import cel
+
 WHY = "CLUSTERWRIGHT_CRDS names no folder; the schemas are public, see the head of tests/emitters/schemas.py"
 _KEPT = ("enum", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "multipleOf", "maxProperties")
 _META = {"type": "object", "required": ["name"]}
@@ -66,14 +68,20 @@ def _versions(root: Path) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
+def schema_of(document: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema of an object's kind; none where the kind is not served."""
+    return _versions(folder()).get((document["apiVersion"], document["kind"]))
+
+
 def faults(document: dict[str, Any]) -> list[str]:
-    """What the API server would refuse of a custom resource."""
-    schema = _versions(folder()).get((document["apiVersion"], document["kind"]))
+    """What the API server would refuse of a custom resource: by its schema, then by the schema's CEL rules."""
+    schema = schema_of(document)
     if schema is None:
         return [f"no {document['apiVersion']} {document['kind']} is served"]
     strict = _strict(schema)
     strict["properties"] = {**strict["properties"], "apiVersion": {}, "kind": {}, "metadata": _META}
-    return [f"{error.json_path}: {error.message[:200]}" for error in Draft202012Validator(strict).iter_errors(document)]
+    found = [f"{e.json_path}: {e.message[:200]}" for e in Draft202012Validator(strict).iter_errors(document)]
+    return found or cel.faults(schema, document)
 
 
 def _strict(schema: dict[str, Any], *, closed: bool = True) -> dict[str, Any]:

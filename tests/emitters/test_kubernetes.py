@@ -6,7 +6,7 @@ import pytest
 
 from clusterwright.emitters import emit
 from clusterwright.hardware import FabricKind
-from tests.emitters import schemas
+from tests.emitters import cel, schemas
 from tests.emitters.plans import SITE, make_plan, node
 from tests.emitters.readers import CORE, all_faults
 
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
     from clusterwright.plan import Plan
 
-TARGETS = ("volcano", "kueue", "jobset", "trainjob", "pytorchjob")
+TARGETS = ("volcano", "kueue", "jobset", "trainjob", "pytorchjob", "kuberay")
 HOSTS = ",".join(f"gpu{i}" for i in range(8))
+RACKS = {
+    "volcano": {"hosts": HOSTS},
+    "kueue": {"topology_labels": "example.com/rack"},
+}
 CASES = {
     "infiniband": (make_plan(), {}),
     "claims and sizes": (
@@ -26,6 +30,8 @@ CASES = {
     "tcp": (make_plan(hardware=node(FabricKind.TCP)), {}),
 }
 GPU = "nvidia.com/gpu"
+HEAD = "ray-head"
+"""The one pod without an accelerator: it starts the others."""
 SHM = "/dev/shm"  # noqa: S108 - a mount point in the container
 
 
@@ -61,6 +67,51 @@ def test_a_field_that_the_schema_does_not_know_is_refused() -> None:
     assert [] != schemas.faults(job)
 
 
+BROKEN = {
+    "a hyper node without members' names": ("volcano", "HyperNode", ("spec", "members", 0, "selector"), {}),
+    "a topology whose last level is no host": (
+        "kueue", "Topology", ("spec", "levels"),
+        [{"nodeLabel": "kubernetes.io/hostname"}, {"nodeLabel": "example.com/rack"}],
+    ),
+    "a flavor with a topology and no label": ("kueue", "ResourceFlavor", ("spec", "nodeLabels"), {}),
+    "a quota that covers more than it counts": (
+        "kueue", "ClusterQueue", ("spec", "resourceGroups", 0, "coveredResources"), ["nvidia.com/gpu", "cpu", "memory"],
+    ),
+    "a job set whose start is ordered twice": (
+        "jobset", "JobSet", ("spec",),
+        {"startupPolicy": {"startupPolicyOrder": "InOrder"},
+         "replicatedJobs": [{"name": "b", "template": {"spec": {}}, "dependsOn": [{"name": "a", "status": "Ready"}]}]},
+    ),
+    "a train job whose name begins with a digit": ("trainjob", "TrainJob", ("metadata", "name"), "70b-64"),
+    "a runtime of two frameworks": ("trainjob", "TrainingRuntime", ("spec", "mlPolicy", "mpi"), {}),
+    "a Ray job managed by a stranger": ("kuberay", "RayJob", ("spec", "managedBy"), "example.com/operator"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_an_object_that_only_a_rule_of_its_schema_forbids_is_refused(case: str) -> None:
+    target, kind, path, value = BROKEN[case]
+    document = next(d for d in documents_of(target, make_plan(), RACKS.get(target, {})) if d["kind"] == kind)
+    assert [] == schemas.faults(document)
+    place: Any = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    schema = schemas.schema_of(document)
+    assert schema is not None
+    assert 1 == len(cel.faults(schema, document))
+
+
+def test_the_rules_of_the_schemas_have_something_to_judge_in_what_is_emitted() -> None:
+    met = {}
+    for target in TARGETS:
+        for document in documents_of(target, make_plan(), RACKS.get(target, {})):
+            if document["apiVersion"] not in CORE and (schema := schemas.schema_of(document)):
+                met[document["kind"]] = cel.rules_met(schema, document)
+    ruled = {"ClusterQueue", "HyperNode", "JobSet", "ResourceFlavor", "Topology", "TrainJob", "TrainingRuntime"}
+    assert ruled == {kind for kind, rules in met.items() if rules}
+
+
 def test_hyper_nodes_hold_before_their_schema_and_name_every_host_once() -> None:
     found = [d for d in documents_of("volcano", make_plan(), {"hosts": HOSTS}) if d["kind"] == "HyperNode"]
     assert [] == [fault for document in found for fault in schemas.faults(document)]
@@ -79,7 +130,7 @@ def test_core_objects_and_scripts_hold_before_their_readers(target: str, case: s
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_pod_asks_for_whole_devices_shares_memory_and_mounts_only_its_own_volumes(target: str, case: str) -> None:
     plan, overrides = CASES[case]
-    pods = [pod for d in documents_of(target, plan, overrides) for pod in pods_of(d)]
+    pods = [p for d in documents_of(target, plan, overrides) for p in pods_of(d) if p["containers"][0]["name"] != HEAD]
     assert [] != pods
     for pod in pods:
         (container,) = pod["containers"]
@@ -162,3 +213,15 @@ def test_a_pytorch_job_has_one_master_and_the_rest_are_workers() -> None:
     assert 8 == job["spec"]["runPolicy"]["schedulingPolicy"]["minAvailable"]
     names = {c["name"] for pod in pods_of(job) for c in pod["containers"]}
     assert {"pytorch"} == names
+
+
+def test_a_ray_job_starts_all_its_nodes_through_one_pod_group_and_begins_again_whole() -> None:
+    (job,) = (d for d in documents_of("kuberay", make_plan()) if d["kind"] == "RayJob")
+    assert "training" == job["metadata"]["labels"]["volcano.sh/queue-name"]
+    (group,) = job["spec"]["rayClusterSpec"]["workerGroupSpecs"]
+    assert [8, 8, 8] == [group[key] for key in ("replicas", "minReplicas", "maxReplicas")]
+    assert "8" == group["rayStartParams"]["num-gpus"]
+    assert job["spec"]["backoffLimit"] > 0
+    (config,) = (d for d in documents_of("kuberay", make_plan()) if d["kind"] == "ConfigMap")
+    assert job["spec"]["entrypoint"].removeprefix("python /opt/clusterwright/") in config["data"]
+    assert "command" not in group["template"]["spec"]["containers"][0]
