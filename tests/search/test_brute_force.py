@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,19 +26,25 @@ if TYPE_CHECKING:
 BATCH, MOST = 16, 16
 
 
-def layouts(kind: Kind) -> Iterator[Layout]:
-    """Every layout that Megatron accepts for the small model, by its rules in plain words."""
-    degrees = itertools.product(range(1, 9), (1, 2), range(1, 9), range(1, 9), range(1, 17), (1, 2, 4, 8, 16))
+def layouts(kind: Kind, *, wasteful: bool = True) -> Iterator[Layout]:
+    """Every layout that Megatron accepts for the small model, by its rules in plain words.
+
+    Without ``wasteful`` those are left out that the search does not try since a shorter pipeline, or fewer pieces, has
+    no more layers on its fullest stage.
+    """
+    degrees = itertools.product(range(1, 9), (1, 2, 4), range(1, 9), range(1, 9), range(1, 17), (1, 2, 4, 8, 16))
     for tp, cp, pp, vpp, dp, micro_batch in degrees:
         world = tp * cp * pp * dp
         if world > MOST or world % kind.node.accelerators or (kind.max_nodes == 1 and world > kind.node.accelerators):
             continue
         if 32 % tp or tp > kind.node.scale_up_domain or (8 % tp and tp % 8) or BATCH % (dp * micro_batch):
             continue
-        uneven = pp in {2, 4, 8} and 10 % (pp * vpp) == 0
-        if pp * vpp > 8 or (8 % (pp * vpp) and not uneven):
+        if pp * vpp > 8 or (vpp > 1 and (pp == 1 or (BATCH // (dp * micro_batch)) % pp)):
             continue
-        if vpp > 1 and (pp == 1 or (BATCH // (dp * micro_batch)) % pp):
+        fullest = math.ceil(8 / pp)
+        longer = pp > 1 and fullest == math.ceil(8 / (pp - 1)) and 8 % pp and 10 % pp
+        uneven = vpp * math.ceil(8 / (pp * vpp)) > fullest and 10 % (pp * vpp)
+        if not wasteful and (longer or uneven):
             continue
         for sharding, recompute in itertools.product(("none", "distopt"), ("none", "selective", "full")):
             if sharding == "distopt" and dp * cp == 1:
@@ -52,16 +59,19 @@ def everything(asked: Wish, known: Known) -> list[Candidate]:
     """Every layout that fits, at every price."""
     setting = setting_of(asked, trainable(asked.workload), known)
     found: list[Candidate] = []
-    for kind in offered_by(asked.workload, known.catalogue).kinds:
+    for kind in offered_by(asked, setting, known).kinds:
         legal = list(layouts(kind))
         numbers = run(setting.job(kind), Layouts.of(*legal)) if legal else None
         nodes = sorted({one.accelerators // kind.node.accelerators for one in legal})
-        useful = setting.useful(np.array(nodes, dtype=int), kind.node.accelerators)
+        useful = [setting.useful(np.array(nodes, dtype=int), kind.node.accelerators, quote) for quote in kind.quotes]
         for place, layout in enumerate(legal):
             assert numbers is not None
             if numbers.memory_bytes[place] <= USABLE_MEMORY * kind.accelerator.memory_bytes:
                 row = {name: float(getattr(numbers, name)[place]) for name in COLUMNS}
-                found.extend(make(setting, kind, quote, layout, row, useful) for quote in kind.quotes)
+                found.extend(
+                    make(setting, kind, quote, layout, row, left)
+                    for quote, left in zip(kind.quotes, useful, strict=True)
+                )
     return found
 
 
@@ -89,10 +99,11 @@ def test_the_search_finds_what_trying_everything_finds(known: Known, objective: 
 def test_the_search_counts_the_layouts_that_the_rules_leave(known: Known) -> None:
     asked = wish()
     plan = design(asked, known)
-    kinds = {kind.alike: kind for kind in offered_by(asked.workload, known.catalogue).kinds}.values()
+    setting = setting_of(asked, trainable(asked.workload), known)
+    kinds = {kind.alike: kind for kind in offered_by(asked, setting, known).kinds}.values()
     memory = next(r for r in plan.rejected if r.binding_constraint == "memory")
     words = memory.why.split()
-    assert f"{sum(1 for kind in kinds for _ in layouts(kind)):,}" == words[words.index("of") + 1]
+    assert f"{sum(1 for kind in kinds for _ in layouts(kind, wasteful=False)):,}" == words[words.index("of") + 1]
 
 
 def test_no_point_that_trying_everything_finds_beats_the_front(known: Known) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+from importlib.resources import files
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clusterwright.errors import InputError
 from clusterwright.model import Attention, Block, Experts, Model
-from clusterwright.search.propose import Limits, divisors, legal_layouts, read_pins
+from clusterwright.search.propose import LEAST_CONTEXT, Limits, divisors, legal_layouts, pipelines, read_pins
 from clusterwright.workload import Training
 from tests.search.conftest import SMALL
 
@@ -66,19 +71,69 @@ def test_a_single_rank_shards_nothing() -> None:
     assert [0] == np.unique(legal_layouts(SMALL, training(), one).layouts.sharding).tolist()
 
 
-def test_uneven_stages_count_embedding_and_loss_as_a_layer_each() -> None:
-    layers_126 = SMALL.model_copy(update={"blocks": (SMALL.blocks[0].model_copy(update={"count": 126}),)})
-    wide = Limits(accelerators_a_node=8, scale_up_domain=8, max_accelerators=1024)
-    stages = np.unique(legal_layouts(layers_126, training(), wide).layouts.pp).tolist()
-    assert {8, 16, 32} <= set(stages)
-    assert 5 not in stages
+def deep(layers: int) -> Model:
+    return SMALL.model_copy(update={"blocks": (SMALL.blocks[0].model_copy(update={"count": layers}),)})
+
+
+WIDE = Limits(accelerators_a_node=8, scale_up_domain=8, max_accelerators=1024)
+
+
+def test_megatron_runs_stages_that_do_not_divide_the_layers_and_torchtitan_only_those_that_do() -> None:
+    stages = set(np.unique(legal_layouts(deep(126), training(), WIDE).layouts.pp).tolist())
+    assert {8, 12, 16, 32} <= stages
+    titan = set(np.unique(legal_layouts(deep(126), training(framework="torchtitan"), WIDE).layouts.pp).tolist())
+    assert {8, 16, 32} <= titan
+    assert 12 not in titan
+
+
+def test_a_pipeline_with_no_fewer_layers_on_its_fullest_stage_is_tried_only_when_pinned() -> None:
+    assert 33 not in legal_layouts(deep(126), training(), WIDE).layouts.pp
+    assert legal_layouts(deep(126), training(), Limits(8, 8, 1024, pins={"pp": 33})).legal > 0
+
+
+@given(layers=st.integers(1, 130), framework=st.sampled_from(["megatron", "torchtitan"]))
+def test_every_pipeline_that_is_left_out_has_a_shorter_one_as_good(layers: int, framework: str) -> None:
+    pp, vpp = pipelines(layers, layers, framework, {})
+    assert (pp * vpp <= layers).all()
+    tried = set(pp.tolist())
+    assert 1 in tried
+    if framework == "megatron":
+        for stages in range(2, layers + 1):
+            assert any(p <= stages and -(-layers // p) == -(-layers // stages) for p in tried)
+
+
+def test_long_sequences_split_over_many_context_ranks_and_short_ones_do_not() -> None:
+    long = legal_layouts(SMALL, training(sequence_length=131072), Limits(8, 8, 256)).layouts.cp
+    assert [1, 2, 4, 8, 16, 32, 64] == np.unique(long).tolist()
+    assert [1, 2] == np.unique(legal_layouts(SMALL, training(sequence_length=4096), NODE).layouts.cp).tolist()
+    threes = legal_layouts(SMALL, training(sequence_length=3 * 4096), Limits(1, 8, 64)).layouts.cp
+    assert 3 in threes
+
+
+def test_no_published_run_splits_a_sequence_much_finer_than_is_tried() -> None:
+    with files("clusterwright.catalog").joinpath("measurements", "training.csv").open(encoding="utf-8") as table:
+        runs = [r for r in csv.DictReader(table) if float(r["cp"] or 1) > 1 and r["seq_len"]]
+    assert LEAST_CONTEXT <= min(float(r["seq_len"]) / float(r["cp"]) for r in runs) < 1.1 * LEAST_CONTEXT
+
+
+def test_experts_spread_as_far_as_there_are_experts() -> None:
+    block = MIXTURE.blocks[0]
+    many = MIXTURE.model_copy(
+        update={"blocks": (block.model_copy(update={"feed": Experts(experts=256, top_k=8, ffn=2048)}),)}
+    )
+    assert 256 in legal_layouts(many, training(global_batch=512), WIDE).layouts.ep
+
+
+def test_short_sequences_may_fill_a_micro_batch() -> None:
+    assert 64 in legal_layouts(SMALL, training(sequence_length=512), NODE).layouts.micro_batch
 
 
 def test_pins_leave_only_what_is_pinned() -> None:
     pins = read_pins(["tp=4", "recompute=full", "nodes=2"])
-    lay = legal_layouts(SMALL, training(), Limits(8, 8, 64, pins=pins)).layouts
+    space = legal_layouts(SMALL, training(), Limits(8, 8, 64, pins=pins))
+    lay = space.layouts
     assert [4] == np.unique(lay.tp).tolist()
-    assert [2] == np.unique(lay.recompute).tolist()
+    assert (2,) == space.recomputes
     assert [16] == np.unique(lay.tp * lay.cp * lay.pp * lay.dp).tolist()
 
 

@@ -7,7 +7,7 @@ keeping only it loses no optimum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,39 +138,54 @@ def best_by_nodes(
         calibration: Factors fitted to the user's own runs.
     """
     length = len(useful.goodput)
-    quickest, kept, fits, least, where = np.full(length, np.inf), [], 0, np.inf, -1
+    quickest, kept, fits, failed, least = np.full(length, np.inf), [], 0, 0, (np.inf, None)
     limit = USABLE_MEMORY * job.accelerator.memory_bytes
-    for start in range(0, space.legal, BLOCK):
+    for start in range(0, len(space.layouts.tp), BLOCK):
         part = _slice(space.layouts, slice(start, start + BLOCK))
-        found = run(job, part, calibration)
-        nodes = part.tp * part.cp * part.pp * part.dp // job.node.accelerators
-        time = steps * found.step_time_s / useful.goodput[nodes]
-        cost = rent_cost(nodes + useful.spares[nodes], quote, time)
-        ok = (found.memory_bytes <= limit) & np.isfinite(cost)
-        lowest = int(np.argmin(found.memory_bytes))
-        if found.memory_bytes[lowest] < least:
-            least, where = float(found.memory_bytes[lowest]), start + lowest
-        fits += int(ok.sum())
-        np.minimum.at(quickest, nodes[ok], found.step_time_s[ok])
-        near = np.flatnonzero(ok & (found.step_time_s <= quickest[nodes] * (1 + TIE)))
-        kept.append((start + near, nodes[near], {name: getattr(found, name)[near] for name in COLUMNS}))
-    rows = np.concatenate([k[0] for k in kept]) if kept else np.zeros(0, dtype=np.int64)
-    nodes = np.concatenate([k[1] for k in kept]) if kept else np.zeros(0, dtype=np.int64)
-    columns = {n: np.concatenate([k[2][n] for k in kept]) if kept else np.zeros(0) for n in COLUMNS}
+        for recompute in space.recomputes:
+            part = replace(part, recompute=np.full_like(part.tp, recompute))
+            found = run(job, part, calibration)
+            nodes = part.tp * part.cp * part.pp * part.dp // job.node.accelerators
+            time = steps * found.step_time_s / useful.goodput[nodes]
+            cost = rent_cost(nodes + useful.spares[nodes], quote, time)
+            ok = (found.memory_bytes <= limit) & np.isfinite(cost)
+            lowest = int(np.argmin(found.memory_bytes))
+            if found.memory_bytes[lowest] < least[0]:
+                least = (float(found.memory_bytes[lowest]), layout_of(part, lowest, job.precision))
+            fits, failed = fits + int(ok.sum()), failed + int((~ok).sum())
+            np.minimum.at(quickest, nodes[ok], found.step_time_s[ok])
+            near = np.flatnonzero(ok & (found.step_time_s <= quickest[nodes] * (1 + TIE)))
+            columns = {name: getattr(found, name)[near] for name in COLUMNS}
+            kept.append((_slice(part, near), nodes[near], columns))
+            # Recomputing takes time: what fits does not recompute more.
+            part = _slice(part, np.flatnonzero(~ok))
+            if not len(part.tp):
+                break
+    layouts, nodes, columns = _joined(kept, space.layouts)
     near = np.flatnonzero(columns["step_time_s"] <= quickest[nodes] * (1 + TIE))
-    rows, nodes = rows[near], nodes[near]
-    order = np.lexsort((columns["step_time_s"][near], complexity(_slice(space.layouts, rows)), nodes))
+    order = near[np.lexsort((columns["step_time_s"][near], complexity(_slice(layouts, near)), nodes[near]))]
     first = np.concatenate(([True], np.diff(nodes[order]) > 0)) if len(order) else np.zeros(0, dtype=bool)
     chosen = order[first]
     return Best(
-        layouts=_slice(space.layouts, rows[chosen]),
+        layouts=_slice(layouts, chosen),
         nodes=nodes[chosen],
-        columns={n: v[near][chosen] for n, v in columns.items()},
+        columns={n: v[chosen] for n, v in columns.items()},
         fits=fits,
-        too_large=space.legal - fits,
-        least_memory_bytes=least,
-        least=layout_of(space.layouts, where, job.precision) if where >= 0 else None,
+        too_large=failed,
+        least_memory_bytes=least[0],
+        least=least[1],
     )
+
+
+def _joined(
+    kept: list[tuple[Layouts, Integers, dict[str, Floats]]], empty: Layouts
+) -> tuple[Layouts, Integers, dict[str, Floats]]:
+    """What the blocks kept, in one row."""
+    if not kept:
+        return _slice(empty, slice(0, 0)), np.zeros(0, dtype=np.int64), {n: np.zeros(0) for n in COLUMNS}
+    layouts = Layouts(*(np.concatenate([getattr(k[0], f.name) for k in kept]) for f in fields(Layouts)))
+    columns = {n: np.concatenate([k[2][n] for k in kept]) for n in COLUMNS}
+    return layouts, np.concatenate([k[1] for k in kept]), columns
 
 
 def complexity(layouts: Layouts) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,18 +26,16 @@ MAX_ACCELERATORS = 16384
 """Largest cluster that is tried where the workload names no limit."""
 LARGEST_WORLD = 2**21
 """Largest cluster that is ever tried."""
+LEAST_CONTEXT = 2000
+"""Tokens of a sequence that a context-parallel rank keeps at least, unless it is pinned: the shortest share among the
+published runs is 2,013, and what ring attention costs below that is not known."""
 LARGEST_BATCH = 2**24
-"""Largest global batch [sequences] and context-parallel search that is tried."""
-LARGEST_MICRO_BATCH = 16
-"""Larger micro-batches than this many sequences win nothing and are not tried."""
-LEAST_CONTEXT = 4096
-"""Tokens of a sequence that a context-parallel rank keeps at least: shorter shares are not among published runs, so
-what ring attention costs there is not known."""
-LARGEST_EXPERT_PARALLEL = 128
-LARGEST_PIPELINE = 64
+"""Largest global batch that is tried [sequences]."""
 
-AXES = ("tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch")
-PINS = (*AXES, "recompute", "sharding", "nodes", "accelerators")
+AXES = ("tp", "cp", "pp", "vpp", "ep", "dp", "sharding", "micro_batch")
+"""In the order in which they are crossed."""
+DEGREES = tuple(axis for axis in AXES if axis != "sharding")
+PINS = (*AXES, "recompute", "nodes", "accelerators")
 """Single choices that a user may fix."""
 
 SHARDING_OF = {
@@ -48,6 +46,8 @@ SHARDING_OF = {
     "any": ("none", "distopt"),
 }
 """How each framework shards the states over data parallelism; ``any`` is planned as Megatron runs it."""
+_ANY_STAGES = ("megatron", "any")
+"""Frameworks whose pipeline takes any number of layers on each stage."""
 _DATA_PARALLEL_ONLY = ("fsdp", "deepspeed")
 """Frameworks whose plain form has neither tensor, pipeline, context nor expert parallelism."""
 
@@ -57,6 +57,9 @@ class Space:
     """Every legal layout as arrays of shape (n,), and what was refused."""
 
     layouts: Layouts
+    """Each with the first of ``recomputes``; all of them are legal."""
+    recomputes: tuple[int, ...]
+    """Indices into `RECOMPUTES`, from the one that recomputes least."""
     candidates: int
     """Layouts looked at, legal or not."""
     refused: Mapping[str, int] = field(default_factory=dict)
@@ -65,7 +68,7 @@ class Space:
     @property
     def legal(self) -> int:
         """Layouts that a framework would run."""
-        return len(self.layouts.tp)
+        return len(self.layouts.tp) * len(self.recomputes)
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def divisors(number: int, limit: int) -> list[int]:
     return [d for d in range(1, min(number, limit) + 1) if number % d == 0]
 
 
-def legal_layouts(model: Model, training: Training, limits: Limits) -> Space:
+def legal_layouts(model: Model, training: Training, limits: Limits, bounds: Iterable[Rule] = ()) -> Space:
     """Every layout that the framework accepts for this model on these nodes.
 
     One axis after the other is crossed with what is left, and every rule is one array test as soon as its axes are
@@ -127,6 +130,7 @@ def legal_layouts(model: Model, training: Training, limits: Limits) -> Space:
         model: Shape of the network.
         training: Sequence length, batch and framework.
         limits: The node and the largest cluster.
+        bounds: Rules that refuse what is legal but cannot fit.
 
     Returns:
         The legal layouts in one row, and the others counted by the first rule that they break.
@@ -136,33 +140,31 @@ def legal_layouts(model: Model, training: Training, limits: Limits) -> Space:
         raise InputError(
             f"[training] global_batch: {batch:,} sequences are more than the {LARGEST_BATCH:,} that are tried"
         )
-    values = _values(model, training, limits)
-    pairs = _pairs(training.framework, limits.pins)
-    each = len(pairs)
-    rows, refused = _sieve(values, rules(model, training, limits))
-    count = len(rows[AXES[0]])
+    axes = _values(model, training, limits)
+    recomputes = _codes("recompute", RECOMPUTES, RECOMPUTES, limits.pins)
+    each = len(recomputes)
+    rows, refused = _sieve(axes, [*rules(model, training, limits), _idle(training.framework), *bounds])
     layouts = Layouts(
-        **{name: np.repeat(row, each) for name, row in rows.items()},
-        global_batch=np.full(count * each, batch, dtype=np.int64),
-        sharding=np.tile(np.array([s for s, _ in pairs], dtype=np.int64), count),
-        recompute=np.tile(np.array([r for _, r in pairs], dtype=np.int64), count),
+        **rows,
+        global_batch=np.full_like(rows["tp"], batch),
+        recompute=np.full_like(rows["tp"], recomputes[0]),
     )
-    tried = each * math.prod(len(v) for v in values.values())
-    return _without_idle_sharding(Space(layouts, tried, {w: each * n for w, n in refused.items()}), training.framework)
+    return Space(layouts, recomputes, each * _size(axes), {why: each * n for why, n in refused.items()})
 
 
-def _sieve(values: Mapping[str, Integers], tests: list[Rule]) -> tuple[dict[str, Integers], dict[str, int]]:
+def _sieve(axes: list[dict[str, Integers]], tests: list[Rule]) -> tuple[dict[str, Integers], dict[str, int]]:
+    """Cross the axes one after the other and keep what breaks no rule."""
     rows: dict[str, Integers] = {}
     refused: dict[str, int] = {}
-    count, rest = 1, math.prod(len(v) for v in values.values())
-    for name in AXES:
-        axis = values[name]
-        rest //= len(axis)
-        rows = {known: np.repeat(row, len(axis)) for known, row in rows.items()}
-        rows[name] = np.tile(axis, count)
-        kept = np.ones(len(rows[name]), dtype=bool)
+    count, rest = 1, _size(axes)
+    for axis in axes:
+        length = _size([axis])
+        rest //= length
+        rows = {known: np.repeat(row, length) for known, row in rows.items()}
+        rows |= {name: np.tile(values, count) for name, values in axis.items()}
+        kept = np.ones(count * length, dtype=bool)
         for rule in tests:
-            if name not in rule.axes or not rows.keys() >= set(rule.axes):
+            if axis.keys().isdisjoint(rule.axes) or not rows.keys() >= set(rule.axes):
                 continue
             broken = kept & rule.broken(*(rows[a] for a in rule.axes))
             if number := int(broken.sum()):
@@ -171,6 +173,11 @@ def _sieve(values: Mapping[str, Integers], tests: list[Rule]) -> tuple[dict[str,
         rows = {known: row[kept] for known, row in rows.items()}
         count = int(kept.sum())
     return rows, refused
+
+
+def _size(axes: list[dict[str, Integers]]) -> int:
+    """Points of the grid that the axes span."""
+    return math.prod(len(next(iter(axis.values()))) for axis in axes)
 
 
 @dataclass(frozen=True)
@@ -199,7 +206,7 @@ def rules(model: Model, training: Training, limits: Limits) -> list[Rule]:
              lambda tp: (kv % tp != 0) & (tp % kv != 0)),
         Rule("tp leaves the scale-up domain", ("tp",), lambda tp: tp > limits.scale_up_domain),
         Rule("sequence_length is not a multiple of 2 cp", ("cp",), lambda cp: (cp > 1) & (sequence % (2 * cp) != 0)),
-        Rule("pp x vpp does not divide the layers", ("pp", "vpp"), lambda pp, vpp: ~splits(layers, pp, vpp)),
+        _pipeline_rule(layers, training.framework),
         Rule("vpp needs pp > 1", ("pp", "vpp"), lambda pp, vpp: (vpp > 1) & (pp == 1)),
         Rule("ep does not divide the experts", ("ep",), lambda ep: experts % ep != 0),
         Rule("ep does not divide tp x cp x dp", ("tp", "cp", "ep", "dp"),
@@ -224,14 +231,50 @@ def _pinned(key: str, wanted: int, world: tuple[str, ...]) -> Rule:
     return Rule(f"{key} are not those pinned", world, lambda tp, cp, pp, dp: tp * cp * pp * dp != wanted)
 
 
-def splits(layers: int, pp: Integers, vpp: Integers) -> Flags:
-    """Whether the layers split over the stages, evenly or with the ends counted.
+def _pipeline_rule(layers: int, framework: str) -> Rule:
+    """Megatron takes any stages that hold a layer each (``--pipeline-model-parallel-layout``); others divide."""
+    if framework in _ANY_STAGES:
+        return Rule("pp x vpp exceeds the layers", ("pp", "vpp"), lambda pp, vpp: pp * vpp > layers)
+    return Rule("pp x vpp does not divide the layers", ("pp", "vpp"),
+                lambda pp, vpp: (pp * vpp > layers) | ~_even(layers, pp * vpp))  # fmt: skip
 
-    Uneven: embedding and loss count as a layer each (126 layers on 8 or 16 stages), as Llama 3.1 405B is run.
+
+def _even(layers: int, slots: Integers) -> Flags:
+    """Whether layers divide over the pieces of a pipeline, or do so where embedding and loss count as one each."""
+    return np.asarray((layers % slots == 0) | ((layers + 2) % slots == 0))
+
+
+def pipelines(layers: int, most: int, framework: str, pins: Mapping[str, int | str]) -> tuple[Integers, Integers]:
+    """Stages and virtual stages that are worth trying: those that divide, and of the others those that may win.
+
+    With as many layers on its fullest stage a shorter pipeline takes no longer (each micro-batch passes as quickly, and
+    the bubble is shorter) on fewer accelerators. Pieces of different sizes make the fullest stage wait for the largest.
+    A pinned axis is tried as it is.
+
+    Args:
+        layers: Of the model. [1]
+        most: Accelerators. [1]
+        framework: Of the workload.
+        pins: Choices that are fixed.
+
+    Returns:
+        ``pp`` and ``vpp``, shape (n,).
+
+    >>> pipelines(8, 8, "megatron", {})[0].tolist()
+    [1, 2, 2, 2, 3, 4, 4, 5, 8]
     """
-    slots = pp * vpp
-    uneven = (pp > 1) & (pp & (pp - 1) == 0) & ((layers + 2) % slots == 0)
-    return np.asarray((slots <= layers) & ((layers % slots == 0) | uneven))
+    one = {axis: np.array([pins[axis]], dtype=np.int64) for axis in ("pp", "vpp") if axis in pins}
+    every = np.arange(1, layers + 1, dtype=np.int64)
+    pp, vpp = (a.ravel() for a in np.meshgrid(one.get("pp", every[:most]), one.get("vpp", every), indexing="ij"))
+    fullest, slots = -(-layers // pp), pp * vpp
+    kept = ~_pipeline_rule(layers, framework).broken(pp, vpp) & ((vpp == 1) | (pp > 1))
+    if "pp" not in pins:
+        kept &= (pp == 1) | (fullest < -(-layers // np.maximum(pp - 1, 1))) | _even(layers, pp)
+    if "vpp" not in pins:
+        kept &= (vpp * -(-layers // slots) <= fullest) | _even(layers, slots)
+    if not kept.any():
+        kept[0] = True  # so that a rule says what is wrong with it
+    return pp[kept], vpp[kept]
 
 
 def kv_heads(model: Model) -> int:
@@ -240,45 +283,41 @@ def kv_heads(model: Model) -> int:
     return min((m.kv_heads for m in mixers), default=1)
 
 
-def _values(model: Model, training: Training, limits: Limits) -> dict[str, Integers]:
+def _values(model: Model, training: Training, limits: Limits) -> list[dict[str, Integers]]:
+    """The values of every axis, each legal by itself; stages and virtual stages are one axis of pairs."""
     batch, plain = training.batch_sequences, training.framework in _DATA_PARALLEL_ONLY
     most = min(limits.max_accelerators, LARGEST_WORLD)
     if limits.max_nodes is not None:
         most = min(most, limits.max_nodes * limits.accelerators_a_node)
+    kv, shortest = kv_heads(model), training.sequence_length // LEAST_CONTEXT
+    free = {
+        "tp": [t for t in divisors(model.heads, min(limits.scale_up_domain, most)) if kv % t == 0 or t % kv == 0],
+        "cp": [1, *(c for c in divisors(training.sequence_length // 2, min(shortest, most)) if c > 1)],
+        "ep": divisors(max(model.experts, 1), most),
+    }
     if plain:
-        free = {"tp": [1], "cp": [1], "pp": [1], "vpp": [1], "ep": [1]}
-    else:
-        stages = sorted({*divisors(model.layers, LARGEST_PIPELINE), *divisors(model.layers + 2, LARGEST_PIPELINE)})
-        free = {
-            "tp": [t for t in divisors(model.heads, limits.scale_up_domain) if t <= most],
-            "cp": _powers(max(1, min(training.sequence_length // LEAST_CONTEXT, 256, most))),
-            "pp": [p for p in stages if p <= most],
-            "vpp": stages,
-            "ep": [e for e in divisors(max(model.experts, 1), LARGEST_EXPERT_PARALLEL) if e <= most],
-        }
+        free = {name: [1] for name in free}
     free["dp"] = divisors(batch, most)
-    free["micro_batch"] = divisors(batch, LARGEST_MICRO_BATCH)
-    return {n: np.array([limits.pins[n]] if n in limits.pins else free[n], dtype=np.int64) for n in AXES}
+    free["micro_batch"] = divisors(batch, batch)
+    one = {n: np.array([limits.pins[n]] if n in limits.pins else v, dtype=np.int64) for n, v in free.items()}
+    pp, vpp = pipelines(1 if plain else model.layers, most, training.framework, limits.pins)
+    stages = {"pp": pp, "vpp": vpp}
+    one["sharding"] = np.array(_codes("sharding", SHARDING_OF[training.framework], SHARDINGS, limits.pins))
+    return [
+        {"tp": one["tp"]},
+        {"cp": one["cp"]},
+        stages,
+        *({n: one[n]} for n in ("ep", "dp", "sharding", "micro_batch")),
+    ]
 
 
-def _powers(limit: int) -> list[int]:
-    return [2**i for i in range(limit.bit_length()) if 2**i <= limit]
+def _codes(key: str, values: tuple[str, ...], names: tuple[str, ...], pins: Mapping[str, int | str]) -> tuple[int, ...]:
+    """The values of an axis of words, or the one that is pinned, as places among its names."""
+    return tuple(names.index(v) for v in ((str(pins[key]),) if key in pins else values))
 
 
-def _pairs(framework: str, pins: Mapping[str, int | str]) -> list[tuple[int, int]]:
-    """Every sharding with every recompute, as codes."""
-    shardings = (str(pins["sharding"]),) if "sharding" in pins else SHARDING_OF[framework]
-    recomputes = (str(pins["recompute"]),) if "recompute" in pins else RECOMPUTES
-    return [(SHARDINGS.index(s), RECOMPUTES.index(r)) for s in shardings for r in recomputes]
-
-
-def _without_idle_sharding(space: Space, framework: str) -> Space:
+def _idle(framework: str) -> Rule:
     """Sharded states over one rank are not sharded: of such twins only the first is kept."""
-    lay, first = space.layouts, SHARDINGS.index(SHARDING_OF[framework][0])
-    if not space.legal or not (lay.sharding == first).any():
-        return space
-    idle = (lay.dp * lay.cp == 1) & (lay.sharding != first)
-    if not idle.any():
-        return space
-    kept = Layouts(*(getattr(lay, f.name)[~idle] for f in fields(lay)))
-    return replace(space, layouts=kept, refused={**space.refused, "sharding over a single rank": int(idle.sum())})
+    first = SHARDINGS.index(SHARDING_OF[framework][0])
+    return Rule("sharding over a single rank", ("cp", "dp", "sharding"),
+                lambda cp, dp, sharding: (dp * cp == 1) & (sharding != first))  # fmt: skip

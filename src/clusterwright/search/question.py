@@ -15,7 +15,7 @@ from clusterwright.search.candidate import make
 from clusterwright.search.design import setting_of, trainable, tree
 from clusterwright.search.evaluate import COLUMNS
 from clusterwright.search.offers import Kind
-from clusterwright.search.propose import AXES, LARGEST_WORLD, SHARDING_OF, Limits, rules
+from clusterwright.search.propose import DEGREES, LARGEST_WORLD, SHARDING_OF, Limits, rules
 
 if TYPE_CHECKING:
     from clusterwright.catalog import Catalogue
@@ -73,7 +73,7 @@ def ask(asked: Asked, wish: Wish, known: Known) -> Answer:
     setting = setting_of(wish, training, known)
     found = run(setting.job(kind), Layouts.of(layout), setting.calibration)
     nodes = -(-layout.accelerators // kind.node.accelerators)
-    useful = setting.useful(np.array([nodes]), kind.node.accelerators)
+    useful = setting.useful(np.array([nodes]), kind.node.accelerators, quote)
     candidate = make(setting, kind, quote, layout, {n: float(getattr(found, n)[0]) for n in COLUMNS}, useful)
     usable = USABLE_MEMORY * accelerator.memory_bytes
     fits = candidate.estimate.memory_bytes <= usable
@@ -86,11 +86,11 @@ def ask(asked: Asked, wish: Wish, known: Known) -> Answer:
 
 def illegal(layout: Layout, wish: Wish, training: Training, kind: Kind) -> list[str]:
     """The rules that a layout breaks, each naming what was given."""
-    grid = {name: np.array([getattr(layout, name)]) for name in AXES}
+    grid = {name: np.array([getattr(layout, name)]) for name in DEGREES}
     limits = Limits(
         1, kind.node.scale_up_domain, LARGEST_WORLD, kind.max_nodes and kind.max_nodes * kind.node.accelerators
     )
-    figures = {**{n: getattr(layout, n) for n in AXES}, "global_batch": layout.global_batch,
+    figures = {**{n: getattr(layout, n) for n in DEGREES}, "global_batch": layout.global_batch,
                "sequence_length": training.sequence_length, "heads": wish.model.heads, "layers": wish.model.layers,
                "experts": wish.model.experts}  # fmt: skip
     found = []

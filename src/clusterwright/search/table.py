@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clusterwright.estimators.cost import node_power, rent_cost, run_power
+from clusterwright.search.bounds import INPUTS, STATES, memory_bounds
 from clusterwright.search.candidate import Setting, fabric_of, make, spares_of
 from clusterwright.search.evaluate import Best, Useful, best_by_nodes, complexity
 from clusterwright.search.propose import Limits, legal_layouts
@@ -46,6 +48,8 @@ class Row:
     quote: Quote
     place: int
     """In the arrays of `Best`."""
+    useful: Useful
+    """Of the time, at this price: spot nodes are taken away."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Table:
         best = row.group.best
         numbers = {name: float(values[row.place]) for name, values in best.columns.items()}
         layout = best.layout(row.place, self.setting.training.precision)
-        return make(self.setting, row.kind, row.quote, layout, numbers, row.group.useful)
+        return make(self.setting, row.kind, row.quote, layout, numbers, row.useful)
 
     def broken(self, constraints: Constraints) -> dict[str, Flags]:
         """Where each constraint is broken, by its key in the workload."""
@@ -94,6 +98,8 @@ def evaluate(
     max_accelerators: int,
     pins: Mapping[str, int | str],
     progress: Callable[[float], None] | None = None,
+    *,
+    bounded: bool = True,
 ) -> Table:
     """Evaluate every legal layout on every kind of node.
 
@@ -103,6 +109,7 @@ def evaluate(
         max_accelerators: Largest cluster. [1]
         pins: Choices that are fixed.
         progress: Told the share that is done.
+        bounded: Refuse unseen what is far from fitting in memory.
     """
     alike: dict[tuple[object, ...], list[Kind]] = {}
     for kind in kinds:
@@ -113,14 +120,18 @@ def evaluate(
     for number, same in enumerate(alike.values()):
         node = same[0].node
         limits = Limits(node.accelerators, node.scale_up_domain, max_accelerators, same[0].max_nodes, pins)
-        space = legal_layouts(setting.model, setting.training, limits)
+        bounds = memory_bounds(setting.job(same[0]), setting.training.batch_sequences) if bounded else ()
+        space = legal_layouts(setting.model, setting.training, limits, bounds)
         group = _group(setting, tuple(same), space)
         groups.append(group)
         refused.update(space.refused)
         found = {"candidates": space.candidates, "legal": space.legal, "fits": group.best.fits}
         counts.update({**found, "out of memory": group.best.too_large})
+        refused["it fits with less recomputing"] += space.legal - group.best.fits - group.best.too_large
         if progress is not None:
             progress((number + 1) / len(alike))
+    if bounded and not counts["fits"] and (refused[STATES] or refused[INPUTS]):
+        return evaluate(setting, kinds, max_accelerators, pins, bounded=False)  # to say how much is missing
     return _table(setting, tuple(groups), counts, refused)
 
 
@@ -139,8 +150,9 @@ def _table(setting: Setting, groups: tuple[Group, ...], counts: Mapping[str, int
     for group in groups:
         for kind in group.kinds if len(group.best.nodes) else ():
             for quote in kind.quotes:
-                rows.extend(Row(group, kind, quote, place) for place in range(len(group.best.nodes)))
-                pieces.append(_figures(setting, group, kind, quote))
+                useful = _useful(setting, group, kind, quote)
+                rows.extend(Row(group, kind, quote, place, useful) for place in range(len(group.best.nodes)))
+                pieces.append(_figures(setting, group.best, kind, quote, useful))
     nodes, ordered, time, cost, power, tie = (
         np.concatenate([p[i] for p in pieces]) if pieces else np.zeros(0) for i in range(6)
     )
@@ -151,9 +163,15 @@ def _table(setting: Setting, groups: tuple[Group, ...], counts: Mapping[str, int
     )  # fmt: skip
 
 
-def _figures(setting: Setting, group: Group, kind: Kind, quote: Quote) -> tuple[Floats, ...]:
+def _useful(setting: Setting, group: Group, kind: Kind, quote: Quote) -> Useful:
+    """What is left of the time at a price; for one number of nodes it slows all layouts alike."""
+    if math.isinf(quote.node_mtbi_s):
+        return group.useful
+    return setting.useful(group.best.nodes, kind.node.accelerators, quote)
+
+
+def _figures(setting: Setting, best: Best, kind: Kind, quote: Quote, useful: Useful) -> tuple[Floats, ...]:
     """Nodes, nodes ordered, time, cost, power and tie of every number of nodes at one price."""
-    best, useful = group.best, group.useful
     ordered = best.nodes + np.array([spares_of(useful, int(n), quote) for n in best.nodes], dtype=np.int64)
     time = setting.training.steps * best.columns["step_time_s"] / useful.goodput[best.nodes]
     fabric = np.array(
