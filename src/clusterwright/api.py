@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clusterwright.emitters import Bundle
     from clusterwright.emitters.target import Target
     from clusterwright.estimators.goodput import GoodputEstimate
+    from clusterwright.facility import Facility
     from clusterwright.hardware import FabricDesign, FailureRates
     from clusterwright.health import Diagnosis
     from clusterwright.measurement import Calibration
@@ -44,6 +45,7 @@ __all__ = [
     "estimate",
     "explain",
     "fabric",
+    "facility_of",
     "failure_rates",
     "goodput",
     "load_workload",
@@ -251,6 +253,26 @@ def fabric(
         nodes, nics, speed, radix, topology=topology, oversubscription=oversubscription, parts=parts,
         manager_ports=manager_ports,
     )  # fmt: skip
+
+
+def facility_of(plan: Plan | Path | str) -> Facility:
+    """The rest of a planned cluster: networks, what network the job needs, storage, failures, power and space.
+
+    Args:
+        plan: A plan, or its file; one that was written without its facility gets it now.
+
+    Raises:
+        InputError: not a plan, or one that chose nothing.
+    """
+    from clusterwright.catalog.cluster_parts import load_fabric_parts, load_failure_rates, load_site_figures
+    from clusterwright.estimators import facility
+    from clusterwright.plan import Plan, read_plan, require_chosen
+
+    document = plan if isinstance(plan, Plan) else read_plan(plan)
+    chosen = require_chosen(document, "plan" if isinstance(plan, Plan) else plan)
+    if document.facility is not None:
+        return document.facility
+    return facility.facility_of(document, chosen, load_site_figures(), load_fabric_parts(), load_failure_rates())
 
 
 def goodput(

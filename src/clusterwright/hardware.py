@@ -103,11 +103,30 @@ class FabricDesign(Fabric):
     """Between two halves of the nodes, all rails together, one direction [B/s]."""
     most_hops: int
     """Switches on the longest path of one network."""
+    device_leaf: int = 0
+    """Of the leaves, those of storage; 0 where storage and nodes share leaves or there is none."""
+    device_leaf_cables: int = 0
+    """From storage, or from what else is no node, to leaves."""
 
     @property
     def switches(self) -> int:
         """Leaf, spine and core switches together."""
         return self.leaf + self.spine + self.core
+
+
+class SwitchPart(Noun):
+    """A switch that can be bought."""
+
+    name: str
+    ports: int = Field(gt=0)
+    bits_per_s: float = Field(gt=0)
+    """Of one port [bit/s]."""
+    fabric: FabricKind
+    usd: float | None = None
+    """None where no price was found."""
+    watts: float | None = None
+    """Largest draw with optics; none where none was found."""
+    source: str = ""
 
 
 class FabricParts(Noun):
@@ -124,6 +143,10 @@ class FabricParts(Noun):
     """Cable and optics of one link between switches, both ends."""
     node_optics_w: float = Field(ge=0)
     """Of the optics at the node's end; those of a switch are in the switch's figure."""
+    ports_a_transceiver: int = Field(default=2, gt=0)
+    """Ports of a switch or a node that one optical module serves."""
+    switches: tuple[SwitchPart, ...] = ()
+    """Switches by name, with and without a price."""
     sources: tuple[str, ...] = ()
 
 

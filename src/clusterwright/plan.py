@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from clusterwright.errors import InputError
+from clusterwright.facility import Facility
 from clusterwright.files import read_text
 from clusterwright.hardware import Accelerator, Fabric, Node, Storage
 from clusterwright.layout import Layout
@@ -108,6 +109,8 @@ class Plan(Noun):
     hardware_node: Node | None = None
     hardware_accelerator: Accelerator | None = None
     chosen: Candidate | None
+    facility: Facility | None = None
+    """The rest of the chosen cluster: networks, storage, failures, power and space."""
     terms: Term | None = None
     collectives: tuple[Collective, ...] = ()
     reasons: tuple[str, ...] = ()

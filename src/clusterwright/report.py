@@ -14,6 +14,7 @@ from clusterwright.units import show_bytes, show_duration, show_money
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from clusterwright.facility import Facility, Failures, Network, NetworkNeed, Power, StorageNeed
     from clusterwright.plan import Candidate, Plan
     from clusterwright.term import Term
 
@@ -95,16 +96,76 @@ def _bullets(out: _Page, title: str, lines: Iterable[str]) -> None:
 
 def _choice(out: _Page, plan: Plan, chosen: Candidate) -> None:
     cluster = f"{chosen.nodes} x {chosen.node}, {chosen.accelerators} {chosen.accelerator}"
-    out.table(_facts(chosen, f"{plan.model.name}: {cluster}"))
+    out.table(_facts(chosen, f"{plan.model.name}: {cluster}", plan.facility))
 
 
-def _facts(chosen: Candidate, title: str) -> Table:
+def _facts(chosen: Candidate, title: str, facility: Facility | None = None) -> Table:
     table = Table(title=title, box=box.SIMPLE_HEAD, show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column()
-    for name, text in _lines(chosen):
+    for name, text in [*_lines(chosen), *(facility_lines(facility) if facility else ())]:
         table.add_row(name, text)
     return table
+
+
+def facility_lines(facility: Facility) -> list[tuple[str, str]]:
+    """The rest of the cluster, a line or two for each part: name and text."""
+    found = [("networks", "; ".join(_network(n) for n in facility.networks))]
+    if need := next((n for n in facility.needs if n.adequate), None):
+        found.append(("needs", _need(need)))
+    if facility.storage:
+        found.append(("capacity", _capacity(facility.storage)))
+    if facility.failures:
+        found.append(("failures", _failures(facility.failures)))
+    return [*found, ("power", _power(facility.power))]
+
+
+def _network(network: Network) -> str:
+    design = network.design
+    price = "no price known" if network.capex_usd is None else f"{show_money(network.capex_usd)} to buy"
+    switches = f"{design.switches:,} switch{'' if design.switches == 1 else 'es'}"
+    return f"{network.purpose} {switches}, {design.cables:,} cables ({price})"
+
+
+def _need(need: NetworkNeed) -> str:
+    least = need.adequate
+    assert least is not None  # noqa: S101 - asked with one
+    said = (
+        f"{least.node_bits_per_s / 1e9:,.0f} Gb/s a node at {least.oversubscription:g}:1 over {need.fabric.value} cost "
+        f"{least.cost_share:.1%} of a step"
+    )
+    if need.next_up is None or need.next_up_saves_usd is None:
+        return said
+    return f"{said}; {need.next_up.node_bits_per_s / 1e9:,.0f} Gb/s would save {show_money(need.next_up_saves_usd)}"
+
+
+def _capacity(need: StorageNeed) -> str:
+    able = need.deliverers[0] if need.deliverers else None
+    who = f"; {able.name} wrote {(able.write_bytes_per_s or 0.0) / 1e9:,.1f} GB/s" if able else "; measured nowhere"
+    return (
+        f"{show_bytes(need.capacity_bytes)} for {need.checkpoints_kept} checkpoints and the data, "
+        f"{show_money(need.usd_per_month)} a month; synchronous saves under 1% need "
+        f"{show_bytes(need.sync_write_bytes_per_s)}/s{who}"
+    )
+
+
+def _failures(failures: Failures) -> str:
+    low, high = failures.goodput_interval
+    best = max(failures.improvements, key=lambda i: i.saves_usd, default=None)
+    worth = f"; {best.change} would save {show_money(best.saves_usd)}" if best and best.saves_usd > 0 else ""
+    return (
+        f"one in {show_duration(failures.mtbf_s)}, {failures.in_run:,.1f} in the run; goodput simulated "
+        f"{low:.2%} to {high:.2%}{worth}"
+    )
+
+
+def _power(power: Power) -> str:
+    racks = ", ".join(f"{r.racks or 'none'} of {r.rack_power_w / 1e3:g} kW" for r in power.racks)
+    limit = "" if power.limit_w is None else f" (limit {power.limit_w / 1e3:,.0f} kW)"
+    return (
+        f"{power.it_power_w / 1e3:,.0f} kW{limit}, {power.site_power_w / 1e3:,.0f} kW with cooling; racks: {racks}; "
+        f"{power.energy_j / 3.6e9:,.0f} MWh, {show_money(power.energy_usd)}"
+    )
 
 
 def _lines(chosen: Candidate) -> list[tuple[str, str]]:
@@ -179,15 +240,17 @@ def _term(term: Term) -> str:
 def show_value(value: float, unit: str) -> str:
     """A value with its unit as people read it.
 
-    >>> show_value(0.9711, "1"), show_value(79.2e9, "B"), show_value(3.0, "USD/h")
-    ('0.9711', '79.2 GB', '3 USD/h')
+    >>> show_value(0.9711, "1"), show_value(79.2e9, "B"), show_value(3.2e9, "B/s"), show_value(3.0, "USD/h")
+    ('0.9711', '79.2 GB', '3.2 GB/s', '3 USD/h')
     """
     if unit == "s":
         return show_duration(value)
     if unit == "USD":
         return show_money(value)
-    if unit == "B":
-        return show_bytes(value)
+    if unit in ("B", "B/s"):
+        return show_bytes(value) + unit.removeprefix("B")
+    if unit == "W":
+        return f"{value / 1e3:,.1f} kW"
     number = f"{value:,.0f}" if value == int(value) else f"{value:,.4g}"
     return number if unit == "1" else f"{number} {unit}"
 

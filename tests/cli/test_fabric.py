@@ -114,8 +114,10 @@ def test_a_plan_gives_the_nodes_and_gets_the_network_that_its_job_needs(
     assert chosen["fabric"]["leaf"] == found["leaf"]
     assert chosen["fabric"]["spine"] == found["spine"]
     assert ["infiniband", "roce", "efa", "tcp"] == [row["fabric"] for row in found["smallest_adequate"]]
-    assert 72 == len(found["networks"])
-    assert found["site"]["site_power_w"] == pytest.approx(1.54 * chosen["estimate"]["power_w"])
+    assert 84 == len(found["networks"])
+    assert found["site"]["it_power_w"] >= chosen["estimate"]["power_w"]
+    assert found["site"]["site_power_w"] == pytest.approx(1.54 * found["site"]["it_power_w"])
+    assert ["compute", "storage", "management"] == [n["purpose"] for n in found["cluster_networks"]]
     assert 0 == run("fabric", "--plan", str(plan))
     assert "what the job of the plan needs" in capsys.readouterr().out
 
@@ -143,6 +145,36 @@ def test_a_rack_map_fills_racks_by_power(tmp_path: Path, capsys: pytest.CaptureF
     assert "--rack-kw" in capsys.readouterr().err
     assert 2 == run(*USUAL, "--rack-map", str(racks))
     assert "--node-kw" in capsys.readouterr().err
+
+
+def test_the_published_storage_network_of_127_nodes_comes_out(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, *USUAL, "--storage-nics=2", "--storage-leaves=4")["storage_fabric"]
+    # RA-11333-001 V11, table 7: 16 switches; table 8: 494 cables of nodes and between switches, 48 of storage.
+    assert (16, 494, 48) == (
+        found["switches"], found["node_leaf_cables"] + found["leaf_spine_cables"], found["device_leaf_cables"],
+    )  # fmt: skip
+
+
+def test_the_parts_add_up_to_the_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, *USUAL)
+    assert found["capex_usd"] == pytest.approx(sum(line["usd"] for line in found["capex_parts"]))
+    assert 1016 + 1020 == pytest.approx(found["transceivers"], abs=6)
+
+
+def test_the_picture_shows_the_whole_cluster_where_there_is_more_than_one_network(tmp_path: Path) -> None:
+    picture = tmp_path / "cluster.svg"
+    assert 0 == run(*USUAL, "--storage-nics=2", "--plot", str(picture))
+    assert "management" in picture.read_text("utf-8")
+
+
+@pytest.mark.parametrize("extra", [(), ("--storage-nics=2",)])
+def test_everything_for_people_fits_a_hundred_columns(
+    capsys: pytest.CaptureFixture[str], extra: tuple[str, ...], plan: Path
+) -> None:
+    for arguments in ([*USUAL, *extra], ["fabric", "--plan", str(plan), *extra]):
+        assert 0 == run(*arguments)
+        text = capsys.readouterr().out
+        assert [] == [line for line in text.splitlines() if len(line) > 100 and "://" not in line]
 
 
 def test_a_storage_network_is_designed_apart(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ def choices(job: Job) -> tuple[adequacy.NetworkChoice, ...]:
 
 
 def test_every_combination_is_weighed(choices: tuple[adequacy.NetworkChoice, ...]) -> None:
-    assert 4 * 6 * 3 == len({(c.fabric, c.node_bits_per_s, c.oversubscription) for c in choices})
+    assert 4 * 7 * 3 == len({(c.fabric, c.node_bits_per_s, c.oversubscription) for c in choices})
 
 
 def test_more_bandwidth_or_less_oversubscription_is_never_slower(choices: tuple[adequacy.NetworkChoice, ...]) -> None:
@@ -61,7 +61,18 @@ def test_a_size_up_never_costs_more(choices: tuple[adequacy.NetworkChoice, ...])
     assert larger is not None
     assert 200e9 == larger.node_bits_per_s
     assert larger.cost_share <= found.cost_share
-    assert adequacy.next_larger(choices, next(c for c in choices if c.node_bits_per_s == 3200e9)) is None
+    assert adequacy.next_larger(choices, next(c for c in choices if c.node_bits_per_s == 6400e9)) is None
+
+
+def test_a_size_up_is_worth_its_share_of_what_the_run_costs(choices: tuple[adequacy.NetworkChoice, ...]) -> None:
+    needs = adequacy.needs_of(choices, 1e6, 10.0)
+    assert list(adequacy.FABRICS) == [n.fabric for n in needs]
+    found = [n for n in needs if n.adequate and n.next_up]
+    assert found
+    for need in found:
+        assert need.next_up_saves_s is not None
+        assert need.next_up_saves_s >= 0
+        assert need.next_up_saves_usd == pytest.approx(1e6 * need.next_up_saves_s / 10.0)
 
 
 def test_a_job_inside_one_node_needs_no_network(job: Job) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusterwright.catalog.cluster_parts import load_storage_systems
+from clusterwright.catalog.cluster_parts import load_site_figures, load_storage_systems
 from clusterwright.estimators import storage
 from clusterwright.laws import reliability
 
@@ -44,8 +44,10 @@ def test_nobody_is_named_where_nobody_was_measured() -> None:
 
 
 def test_the_need_of_a_plan_holds_its_checkpoints_and_its_data() -> None:
-    need = storage.require_storage(1e12, 36_000.0, 1800.0, load_storage_systems(), checkpoints_kept=3, data_bytes=5e12)
+    need = storage.require_storage(1e12, 36_000.0, 1800.0, load_site_figures(), checkpoints_kept=3, data_bytes=5e12)
     assert 8e12 == need.capacity_bytes
+    assert need.usd_per_month == pytest.approx(800.0)
+    assert need.capex_usd == pytest.approx(2000.0)
     assert need.async_write_bytes_per_s == pytest.approx(1e12 / 1800.0)
     assert need.async_write_bytes_per_s < need.sync_write_bytes_per_s
 

@@ -144,3 +144,33 @@ def test_a_ratio_that_no_leaf_can_split_has_no_ports() -> None:
 @given(st.integers(1, 10_000), st.floats(1.0, 16.0))
 def test_oversubscription_never_adds_bisection_bandwidth(endpoints: int, ratio: float) -> None:
     assert fabric.bisection_bandwidth(endpoints, 50e9, ratio) <= fabric.bisection_bandwidth(endpoints, 50e9, 1.0)
+
+
+@given(st.integers(1, 4000), st.integers(1, 4), st.integers(1, 64), st.sampled_from([32, 64, 128]))
+def test_a_storage_network_never_uses_more_ports_than_there_are(
+    nodes: int, nics: int, devices: int, radix: int
+) -> None:
+    found = fabric.storage_fabric(nodes, nics, devices, radix, 4 / 3)
+    if int(found.tiers) == 0:
+        return
+    ends = int(found.node_leaf_cables + found.device_leaf_cables)
+    assert ends == nodes * nics + devices
+    assert ends + int(found.leaf_spine_cables) <= int(found.leaf) * radix
+    assert int(found.leaf_spine_cables) <= int(found.spine) * radix
+
+
+@given(st.integers(1, 2000), st.integers(1, 2000))
+def test_more_nodes_never_need_fewer_storage_leaves(nodes: int, more: int) -> None:
+    few, many = (fabric.storage_fabric(n, 2, 16, 128, 4 / 3) for n in (nodes, nodes + more))
+    if int(many.tiers):
+        assert int(few.leaf) <= int(many.leaf)
+
+
+@given(st.integers(1, 10_000), st.integers(1, 96))
+def test_access_switches_give_everyone_a_port_and_none_is_idle(endpoints: int, radix: int) -> None:
+    count = int(fabric.access_switches(endpoints, radix))
+    assert (count - 1) * radix < endpoints <= count * radix
+
+
+def test_one_module_serves_two_ports() -> None:
+    assert [1, 1, 2] == [int(fabric.transceivers(ports, 2)) for ports in (1, 2, 3)]

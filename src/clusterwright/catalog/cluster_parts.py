@@ -12,8 +12,9 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from clusterwright.errors import InputError
+from clusterwright.facility import FacilityFigures
 from clusterwright.files import read_text
-from clusterwright.hardware import FabricParts, FailureRates, StorageSystem
+from clusterwright.hardware import FabricParts, FailureRates, StorageSystem, SwitchPart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +28,19 @@ _PARTS_UNITS = {
     "node_link_usd": "USD",
     "switch_link_usd": "USD",
     "node_optics_w": "W",
+    "ports_a_transceiver": "1",
+}
+_FACILITY_UNITS = {
+    "pue": "1",
+    "usd_per_kwh": "USD/kWh",
+    "usd_per_byte_month": "USD/B",
+    "usd_per_byte": "USD/B",
+    "storage_nics": "1",
+    "storage_bits_per_s": "bit/s",
+    "storage_oversubscription": "1",
+    "management_ports": "1",
+    "management_bits_per_s": "bit/s",
+    "management_uplinks": "1",
 }
 _RATES_UNITS = {
     "mtbf_s": "s",
@@ -36,15 +50,6 @@ _RATES_UNITS = {
     "repair_s": "s",
     "host_copy_bytes_per_s": "B/s",
 }
-
-
-@dataclass(frozen=True)
-class SiteFigures:
-    """What a site adds to its computers, where nothing better is known."""
-
-    pue: float
-    usd_per_kwh: float
-    sources: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,9 @@ def load_fabric_parts(path: Path | None = None) -> FabricParts:
     """
     where, document = _read("fabric_parts.toml", path)
     figures, sources = _figures(document, _PARTS_UNITS, where)
-    return FabricParts.model_validate({**figures, "switch_ports": int(figures["switch_ports"]), "sources": sources})
+    rows = [_row(row, ("name", "ports", "bits_per_s", "fabric", "source"), where) for row in document.get("switch", [])]
+    switches = tuple(SwitchPart.model_validate(row) for row in rows)
+    return FabricParts.model_validate({**figures, "switches": switches, "sources": sources})
 
 
 @cache
@@ -100,15 +107,18 @@ def load_failure_rates(path: Path | None = None) -> FailureRates:
 
 
 @cache
-def load_site_figures(path: Path | None = None) -> SiteFigures:
-    """Power usage effectiveness and the price of energy.
+def load_site_figures(path: Path | None = None) -> FacilityFigures:
+    """What a cluster needs besides nodes and compute network: power, storage, management, causes of failures.
 
     Raises:
         InputError: a figure without unit or source, or of another unit; names file and key.
     """
     where, document = _read("site.toml", path)
-    figures, sources = _figures(document, {"pue": "1", "usd_per_kwh": "USD/kWh"}, where)
-    return SiteFigures(figures["pue"], figures["usd_per_kwh"], sources)
+    figures, sources = _figures(document, _FACILITY_UNITS, where)
+    causes = tuple((cause.name, cause.count) for cause in load_failure_causes())
+    return FacilityFigures.model_validate(
+        {**figures, "systems": load_storage_systems(), "causes": causes, "sources": sources}
+    )
 
 
 @cache

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from clusterwright.estimators.adequacy import NetworkChoice
+    from clusterwright.facility import Facility, Network
     from clusterwright.hardware import FabricDesign, FabricParts
     from clusterwright.plan import Plan
 
@@ -71,9 +70,14 @@ NOT_NEGATIVE = FiniteNumber(zero=True)
 )
 @click.option("--rack-kw", type=POSITIVE, default=40.0, show_default=True, help="Power of one rack.")
 @click.option("--node-kw", type=POSITIVE, help="Draw of one node [default: that of the plan].")
-@click.option(
-    "--storage-nics", type=click.IntRange(min=1), help="Also design a storage network of so many NICs a node."
-)
+@click.option("--storage-nics", type=click.IntRange(min=1),
+              help="Also design a storage network of so many NICs a node, and the management network.")  # fmt: skip
+@click.option("--storage-ports", type=click.IntRange(min=1),
+              help="Ports of storage on it [default: 3 for every 8 nodes].")  # fmt: skip
+@click.option("--storage-leaves", type=click.IntRange(min=1),
+              help="Leaves that storage stands on [default: what its ports need, at least two].")  # fmt: skip
+@click.option("--storage-oversubscription", type=POSITIVE, default=4 / 3, show_default="4/3",
+              help="Of the nodes' leaves there; storage itself is never oversubscribed.")  # fmt: skip
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(  # noqa: PLR0917 - one argument an option
     nodes: int | None,
@@ -91,9 +95,12 @@ def command(  # noqa: PLR0917 - one argument an option
     rack_kw: float,
     node_kw: float | None,
     storage_nics: int | None,
+    storage_ports: int | None,
+    storage_leaves: int | None,
+    storage_oversubscription: float,
     style: str,
 ) -> None:
-    """Design the scale-out network: switches, cables, cost, power, and how far it grows."""
+    """Design the networks of a cluster: switches, cables, cost, power, and how far they grow."""
     from clusterwright import api
     from clusterwright.catalog.cluster_parts import load_fabric_parts
 
@@ -103,28 +110,68 @@ def command(  # noqa: PLR0917 - one argument an option
     if plan is not None:
         asked = asked.completed_by(plan, parts)
     count, each, speed, ports = asked.whole()
-    joined = functools.partial(api.fabric, nodes=count, nic_gbps=speed / 1e9, radix=ports)
-    design = joined(nics=each, topology=topology, oversubscription=oversubscription, manager_ports=manager_ports)
-    files = _files(design, plot, cable_list) | _rack_file(design.nodes, rack_map, rack_kw, node_kw, plan)
+    design = api.fabric(
+        nodes=count, nics=each, nic_gbps=speed / 1e9, radix=ports, topology=topology, oversubscription=oversubscription,
+        manager_ports=manager_ports,
+    )  # fmt: skip
+    facility = None if plan is None else api.facility_of(plan)
+    apart = () if storage_nics is None else _apart(
+        design, parts, storage_nics, storage_ports, storage_leaves, storage_oversubscription
+    )  # fmt: skip
+    networks = facility.networks if facility and not storage_nics else apart
+    files = _files(design, networks, plot, cable_list) | _rack_file(design.nodes, rack_map, rack_kw, node_kw, plan)
     if files:
         from clusterwright.files import write_all_atomically
 
         write_all_atomically(files)
     document = _document(design, parts, planes, manager_ports)
-    if storage_nics is not None:
-        storage = joined(nics=storage_nics)
-        document["storage_fabric"] = storage.model_dump(mode="json") | {"switches": storage.switches}
-    if plan is not None:
-        document |= _needs(plan) | {"site": _site(plan)}
+    if apart:
+        document["storage_fabric"] = {
+            **apart[1].design.model_dump(mode="json"), "switches": apart[1].design.switches,
+        }  # fmt: skip
+        document["cluster_networks"] = [n.model_dump(mode="json") for n in apart]
+    if facility is not None:
+        document |= _of_plan(facility)
     if style == "json":
         print(json.dumps(document, allow_nan=False))
     else:
-        print(_text(design, parts, planes))
-        if storage_nics is not None:
-            print(f"\nstorage network, apart: {storage.switches} switches, {storage.cables:,} cables, "
-                  f"${storage.capex_usd or 0.0:,.0f}")  # fmt: skip
-        if plan is not None:
-            print(_needs_text(document))
+        print(_text(design, networks, parts, planes))
+        if apart:
+            print("\n".join(["", *(_wrapped(n.purpose, _apart_text(n)) for n in apart[1:])]))
+        if facility is not None:
+            print(_plan_text(facility))
+        print("\n".join(["", "sources", *(_wrapped("  ", source, 4) for source in parts.sources)]))
+
+
+def _apart(
+    design: FabricDesign, parts: FabricParts, nics: int, ports: int | None, leaves: int | None, oversubscription: float
+) -> tuple[Network, ...]:
+    """The compute network with a storage network of the same switches and a management network."""
+    from clusterwright.catalog.cluster_parts import load_site_figures
+    from clusterwright.errors import InfeasibleError
+    from clusterwright.estimators.networks import design_storage_fabric, management_network, network_of
+
+    nodes = design.nodes
+    devices = ports or -(-3 * nodes // 8)
+    storage = design_storage_fabric(
+        nodes, nics, design.nic_bits_per_s, design.radix, devices, oversubscription, parts, device_leaves=leaves or 0
+    )
+    if storage is None:
+        raise InfeasibleError(f"--storage-nics {nics}: two tiers do not hold {nodes:,} nodes and {devices:,} ports")
+    management = management_network(nodes, design.switches + storage.switches, load_site_figures())
+    return network_of("compute", design, parts), network_of("storage", storage, parts), management
+
+
+def _apart_text(network: Network) -> str:
+    """A network beside the compute network in one line."""
+    from clusterwright.units import show_money
+
+    design = network.design
+    cost = "no price known" if network.capex_usd is None else show_money(network.capex_usd)
+    switches = f"{design.switches:,} switch{'' if design.switches == 1 else 'es'}"
+    tiers = f" (leaf {design.leaf:,}, of them {design.device_leaf:,} of storage, spine {design.spine:,})"
+    where = tiers if design.spine else ""
+    return f"{switches}{where}, {design.cables:,} cables, {network.transceivers:,} optical modules, {cost}"
 
 
 @dataclass(frozen=True)
@@ -137,15 +184,18 @@ class _Asked:
     radix: int | None
 
     def completed_by(self, plan: Plan, parts: FabricParts) -> _Asked:
-        """What was not given, from a plan; the switch is the priced one, split into ports of the NIC's speed."""
+        """What was not given, from a plan; the switch is the one of the NIC's speed."""
         node, chosen = plan.hardware_node, plan.chosen
         if node is None or chosen is None or not node.scales_out:
             return self
+        from clusterwright.estimators.networks import radix_for
+
         gbps = self.nic_gbps or node.nic_bits_per_s / 1e9
-        ports = int(parts.switch_ports * parts.bits_per_s / (gbps * 1e9)) // 2 * 2
+        asked = node.model_copy(update={"nic_bits_per_s": gbps * 1e9})
         return _Asked(
-            self.nodes or chosen.nodes + chosen.spares, self.nics or node.nics, gbps, self.radix or max(2, ports)
-        )
+            self.nodes or chosen.nodes + chosen.spares, self.nics or node.nics, gbps,
+            self.radix or radix_for(asked, parts),
+        )  # fmt: skip
 
     def whole(self) -> tuple[int, int, float, int]:
         """All of it; what is missing is a usage error."""
@@ -167,66 +217,56 @@ def _read(plan_file: Path | None) -> Plan | None:
     return plan
 
 
-def _needs(plan: Plan) -> dict[str, object]:
-    """Every network weighed for the plan's job, and of each kind the smallest that costs little."""
-    from clusterwright.estimators import adequacy
-
-    choices = adequacy.weigh_networks_of_plan(plan)
-    smallest = []
-    for kind in adequacy.FABRICS:
-        found = adequacy.smallest_adequate(choices, kind)
-        larger = adequacy.next_larger(choices, found) if found else None
-        smallest.append({
-            "fabric": kind.value,
-            "adequate": None if found is None else _choice(found),
-            "size_up_saves_s": None if found is None or larger is None else found.step_time_s - larger.step_time_s,
-        })  # fmt: skip
-    return {"networks": [_choice(c) for c in choices], "smallest_adequate": smallest}
+def _of_plan(facility: Facility) -> dict[str, object]:
+    """Every network weighed for the plan's job, of each kind the smallest that costs little, and the whole site."""
+    whole = facility.model_dump(mode="json")
+    smallest = [{**need, "size_up_saves_s": need["next_up_saves_s"]} for need in whole["needs"]]
+    power = {**whole["power"], "sources": _site_sources()}
+    return {
+        "networks": whole["choices"],
+        "smallest_adequate": smallest,
+        "site": power,
+        "cluster_networks": whole["networks"],
+        "rails": whole["rails"],
+    }
 
 
-def _site(plan: Plan) -> dict[str, object]:
-    """Power, space and energy of the plan's run."""
+def _site_sources() -> list[str]:
     from clusterwright.catalog.cluster_parts import load_site_figures
-    from clusterwright.estimators.site import estimate_site
 
-    chosen, figures = plan.chosen, load_site_figures()
-    assert chosen is not None  # noqa: S101 - read with a choice
-    nodes = chosen.nodes + chosen.spares
-    need = estimate_site(nodes, _node_w(plan), chosen.estimate.power_w, chosen.estimate.train_time_s, figures.pue)
-    kwh = need.energy_j / 3.6e6
-    return {**asdict(need), "energy_usd": kwh * figures.usd_per_kwh, "sources": list(figures.sources)}
+    return list(load_site_figures().sources)
 
 
-def _choice(choice: NetworkChoice) -> dict[str, object]:
-    return {**asdict(choice), "fabric": choice.fabric.value}
-
-
-def _needs_text(document: dict[str, object]) -> str:
-    """What the job needs, a line for each kind of fabric."""
+def _plan_text(facility: Facility) -> str:
+    """The plan's other networks, what its job needs, a line for each kind of fabric, and its site."""
     from clusterwright.estimators.adequacy import ADEQUATE
+    from clusterwright.report import facility_lines
+    from clusterwright.units import show_money
 
     lines = ["", f"what the job of the plan needs (smallest network that costs at most {100 * ADEQUATE:g}% of a step)"]
-    rows = document["smallest_adequate"]
-    assert isinstance(rows, list)  # noqa: S101 - built above
-    for row in rows:
-        found, saves = row["adequate"], row["size_up_saves_s"]
-        if found is None:
-            lines.append(f"  {row['fabric']:<12} none of those weighed")
+    for need in facility.needs:
+        least = need.adequate
+        if least is None:
+            best = min((c for c in facility.choices if c.fabric is need.fabric), key=lambda c: c.cost_share)
+            at = f"{best.node_bits_per_s / 1e9:,.0f} Gb/s at {best.oversubscription:g}:1"
+            lines.append(f"  {need.fabric.value:<12} none of those weighed: {at} costs {100 * best.cost_share:.1f}%")
             continue
-        size = f"{found['node_bits_per_s'] / 1e9:,.0f} Gb/s a node at {found['oversubscription']:g}:1"
-        more = "" if saves is None else f"; a size up saves {1e3 * saves:,.0f} ms of {found['step_time_s']:,.2f} s"
-        lines.append(f"  {row['fabric']:<12} {size}, costs {100 * found['cost_share']:.1f}%{more}")
-    site = document["site"]
-    assert isinstance(site, dict)  # noqa: S101 - built above
-    racks = ", ".join(f"{w / 1e3:g} kW {'none fits' if n is None else n}" for w, n in site["racks"])
-    kw = [site[key] / 1e3 for key in ("site_power_w", "cooling_power_w")]
-    lines += [
-        "",
-        f"site          {kw[0]:,.0f} kW at PUE {site['pue']:g}, of it cooling and losses {kw[1]:,.0f} kW",
-        f"energy        {site['energy_j'] / 3.6e9:,.0f} MWh for the run, ${site['energy_usd']:,.0f}",
-        f"racks         {racks}",
-    ]
-    return "\n".join(lines)
+        size = f"{least.node_bits_per_s / 1e9:,.0f} Gb/s a node at {least.oversubscription:g}:1"
+        more = ""
+        if need.next_up_saves_s is not None:
+            saves = f"{1e3 * need.next_up_saves_s:,.0f} ms of {least.step_time_s:,.2f} s"
+            more = f"; a size up saves {saves}, {show_money(need.next_up_saves_usd or 0.0)}"
+        lines.append(f"  {need.fabric.value:<12} {size}, costs {100 * least.cost_share:.1f}%{more}")
+    rows = [(name, text) for name, text in facility_lines(facility) if name in ("networks", "power")]
+    return "\n".join([*lines, "", *(_wrapped(name, text) for name, text in rows)])
+
+
+def _wrapped(name: str, text: str, column: int = 14) -> str:
+    """A line of a name and its text, broken at 100 columns."""
+    import textwrap
+
+    start = f"{name:<{column}}" if name.strip() else name
+    return textwrap.fill(text, 100, initial_indent=start, subsequent_indent=" " * column)
 
 
 def _rack_file(
@@ -253,24 +293,35 @@ def _node_w(plan: Plan) -> float:
     return (chosen.estimate.power_w - (chosen.fabric.power_w or 0.0)) / (chosen.nodes + chosen.spares)
 
 
-def _files(design: FabricDesign, plot: Path | None, cable_list: Path | None) -> dict[Path, str | bytes]:
+def _files(
+    design: FabricDesign, networks: tuple[Network, ...], plot: Path | None, cable_list: Path | None
+) -> dict[Path, str | bytes]:
+    from clusterwright.drawing import cluster
     from clusterwright.drawing import fabric as drawing
     from clusterwright.drawing.picture import picture
 
     files: dict[Path, str | bytes] = {}
     if plot is not None:
-        files[plot] = picture(drawing.draw_svg(design), plot)
+        svg = cluster.draw_cluster(networks, _title(design)) if networks else drawing.draw_svg(design)
+        files[plot] = picture(svg, plot)
     if cable_list is not None:
         files[cable_list] = drawing.list_cables(design)
     return files
 
 
+def _title(design: FabricDesign) -> str:
+    return f"{design.nodes:,} nodes of {design.nics} ports of {design.nic_bits_per_s / 1e9:g} Gb/s"
+
+
 def _document(design: FabricDesign, parts: FabricParts, planes: int, manager_ports: int) -> dict[str, object]:
     from clusterwright.estimators.fabric import explain_fabric
+    from clusterwright.estimators.networks import capex_by_part, network_of
 
     return {
         **design.model_dump(mode="json"),
         "switches": design.switches,
+        "transceivers": network_of("compute", design, parts).transceivers,
+        "capex_parts": [line.model_dump(mode="json") for line in capex_by_part(design, parts)],
         "planes": planes,
         "planes_switches": planes * design.switches,
         "planes_capex_usd": planes * (design.capex_usd or 0.0),
@@ -280,8 +331,10 @@ def _document(design: FabricDesign, parts: FabricParts, planes: int, manager_por
     }
 
 
-def _text(design: FabricDesign, parts: FabricParts, planes: int) -> str:
+def _text(design: FabricDesign, networks: tuple[Network, ...], parts: FabricParts, planes: int) -> str:
+    from clusterwright.drawing.cluster import draw_cluster_text
     from clusterwright.drawing.fabric import draw_text
+    from clusterwright.estimators.networks import network_of
     from clusterwright.units import show_money
 
     kinds = ", ".join(
@@ -294,10 +347,11 @@ def _text(design: FabricDesign, parts: FabricParts, planes: int) -> str:
     )
     rate = f"{design.bisection_bytes_per_s / 1e12:,.2f} TB/s"
     lines = [
-        draw_text(design),
+        draw_cluster_text(networks, _title(design)) if networks else draw_text(design),
         "",
         f"switches      {design.switches:,} (leaf {design.leaf:,}, spine {design.spine:,}, core {design.core:,})",
         f"cables        {design.cables:,} ({kinds})",
+        f"optics        {network_of('compute', design, parts).transceivers:,} modules, of nodes and of switches",
         f"bisection     {rate} one direction, over all rails",
         f"longest path  {design.most_hops} switches",
         f"grows to      {design.max_nodes:,} nodes in {design.tiers} tier{'s' if design.tiers > 1 else ''}",
@@ -307,5 +361,4 @@ def _text(design: FabricDesign, parts: FabricParts, planes: int) -> str:
     if planes > 1:
         total = planes * (design.capex_usd or 0.0)
         lines.append(f"planes        {planes}: {planes * design.switches:,} switches, {show_money(total)} together")
-    lines += ["", "sources", *(f"  {source}" for source in parts.sources)]
     return "\n".join(lines)

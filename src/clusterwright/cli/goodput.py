@@ -55,6 +55,7 @@ def command(  # noqa: PLR0917 - one argument an option
     """Say how often a job stops, how often to save, and how much of its time is useful."""
     from clusterwright import api
     from clusterwright.estimators.storage import checkpoint_bytes as bytes_of
+    from clusterwright.estimators.worth import what_would_help
     from clusterwright.units import HOUR
 
     given = {
@@ -85,7 +86,11 @@ def command(  # noqa: PLR0917 - one argument an option
     if slowest is not None:
         document["straggler"] = _straggler(accelerators, slowest, usd_per_accelerator_hour)
     if usd_per_accelerator_hour is not None:
-        document["worth"] = _worth(accelerators, size, write, rates, mode, usd_per_accelerator_hour)
+        a_day = accelerators * 24.0 * usd_per_accelerator_hour
+        document["worth"] = [
+            {"change": i.change, "goodput": i.goodput, "usd_per_day": i.saves_usd}
+            for i in what_would_help(accelerators, size, write, rates, cost_usd=a_day, mode=mode)
+        ]
     print(json.dumps(document, allow_nan=False) if style == "json" else _text(document))
 
 
@@ -139,16 +144,12 @@ def _document(
 
 def _storage(estimate: GoodputEstimate, size: float) -> dict[str, object]:
     """The bandwidth that saves need, the capacity, and who was measured to deliver it."""
-    from clusterwright.catalog.cluster_parts import load_storage_systems
+    from clusterwright.catalog.cluster_parts import load_site_figures
     from clusterwright.estimators.storage import require_storage
 
-    need = require_storage(size, float(estimate.mtbf_s), float(estimate.checkpoint_interval_s), load_storage_systems())
-    return {
-        "sync_write_bytes_per_s": need.sync_write_bytes_per_s,
-        "async_write_bytes_per_s": need.async_write_bytes_per_s,
-        "capacity_bytes": need.capacity_bytes,
-        "deliverers": [s.model_dump(mode="json") for s in need.deliverers],
-    }
+    interval = float(estimate.checkpoint_interval_s)
+    need = require_storage(size, float(estimate.mtbf_s), interval, load_site_figures())
+    return need.model_dump(mode="json", exclude={"ways", "read_bytes_per_s", "data_bytes"})
 
 
 def _warnings(
@@ -177,31 +178,6 @@ def _straggler(accelerators: int, slowest: float, usd_per_hour: float | None) ->
     share = float(synchronous_share(speeds))
     lost = None if usd_per_hour is None else (1.0 - slowest) * accelerators * 24.0 * usd_per_hour
     return {"slowest": slowest, "synchronous_share": share, "lost_usd_per_day": lost}
-
-
-def _worth(
-    accelerators: int, size: float, write: float, rates: FailureRates, mode: str, usd_per_hour: float
-) -> list[dict[str, object]]:
-    """What each improvement alone would save of the rent [USD a day], at its own best interval."""
-    from clusterwright.estimators.goodput import estimate_goodput
-
-    now = float(estimate_goodput(accelerators, size, write, rates, mode=mode).goodput)
-    half = rates.model_copy(update={"restart_s": rates.restart_s / 2.0})
-    seen = rates.model_copy(update={"detection_s": 0.0})
-    better = rates.model_copy(update={"mtbf_s": rates.mtbf_s * 2.0})
-    tries = [
-        ("asynchronous saves", rates, "async", write),
-        ("in-memory checkpoints", rates, "memory", write),
-        ("storage twice as fast", rates, mode, 2.0 * write),
-        ("detection at once", seen, mode, write),
-        ("restart in half the time (hot spares)", half, mode, write),
-        ("half as many failures (burn-in, lemon nodes out)", better, mode, write),
-    ]
-    rows: list[dict[str, object]] = []
-    for name, changed, how, rate in tries:
-        then = float(estimate_goodput(accelerators, size, rate, changed, mode=how).goodput)
-        rows.append({"change": name, "goodput": then, "usd_per_day": (then - now) * accelerators * 24.0 * usd_per_hour})
-    return rows
 
 
 def _text(document: dict[str, object]) -> str:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from clusterwright.hardware import FabricDesign
 
-_FONTS = "DejaVu Sans, Liberation Sans, Arial, Helvetica, sans-serif"
+FONTS = "DejaVu Sans, Liberation Sans, Arial, Helvetica, sans-serif"
 _SHOWN = 12
 """Boxes drawn of one row; the rest is told in words."""
 
@@ -75,7 +75,7 @@ def draw_svg(design: FabricDesign) -> str:
     height = _ROW * len(rows) + 70.0
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height:g}" role="img">',
-        f'<g font-family="{_FONTS}" font-size="13"><title>{escape(_title(design))}</title>',
+        f'<g font-family="{FONTS}" font-size="13"><title>{escape(_title(design))}</title>',
         f'<rect width="{_WIDTH:g}" height="{height:g}" fill="#ffffff"/>',
         f'<text x="24" y="32" font-size="16" fill="#222222">{escape(_title(design))}</text>',
     ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clusterwright.errors import InputError
 from clusterwright.estimators.grid import Layouts
 from clusterwright.estimators.job import Job
 from clusterwright.estimators.training import run
+from clusterwright.facility import NetworkChoice, NetworkNeed
 from clusterwright.hardware import FabricKind
 from clusterwright.workload import Training
 
@@ -18,28 +19,13 @@ if TYPE_CHECKING:
     from clusterwright.layout import Layout
     from clusterwright.plan import Plan
 
-NODE_GBPS = (100, 200, 400, 800, 1600, 3200)
-"""Scale-out bandwidth of a node that is tried [Gb/s]."""
+NODE_GBPS = (100, 200, 400, 800, 1600, 3200, 6400)
+"""Scale-out bandwidth of a node that is tried [Gb/s]; the last is what eight NICs of 800 Gb/s give."""
 OVERSUBSCRIPTIONS = (1.0, 2.0, 7.0)
 FABRICS = (FabricKind.INFINIBAND, FabricKind.ROCE, FabricKind.EFA, FabricKind.TCP)
 ADEQUATE = 0.02
 """Share of the step time that an adequate network costs at most."""
 _UNLIMITED_BYTES_PER_S = 1e15
-
-
-@dataclass(frozen=True)
-class NetworkChoice:
-    """A network, and what it does to the step."""
-
-    fabric: FabricKind
-    node_bits_per_s: float
-    """Of all NICs of a node together, one direction [bit/s]."""
-    oversubscription: float
-    step_time_s: float
-    exposed_communication_s: float
-    """All of it, that of the scale-up links too [s]."""
-    cost_share: float
-    """Of the step time, lost against a network without limit [1]."""
 
 
 def weigh_networks(
@@ -75,8 +61,32 @@ def weigh_networks(
                 share = gbps * 1e9 / 8.0 / job.node.accelerators
                 step = run(_on(job, fabric, share, ratio), layouts)
                 time = float(step.step_time_s[0])
-                exposed = float(step.exposed_communication_s[0])
-                found.append(NetworkChoice(fabric, gbps * 1e9, ratio, time, exposed, max(1.0 - fastest / time, 0.0)))
+                found.append(NetworkChoice(
+                    fabric=fabric, node_bits_per_s=gbps * 1e9, oversubscription=ratio, step_time_s=time,
+                    exposed_communication_s=float(step.exposed_communication_s[0]),
+                    cost_share=max(1.0 - fastest / time, 0.0),
+                ))  # fmt: skip
+    return tuple(found)
+
+
+def needs_of(choices: Iterable[NetworkChoice], cost_usd: float, step_time_s: float) -> tuple[NetworkNeed, ...]:
+    """Of each kind of fabric the smallest network that costs little, and what the next size up would buy.
+
+    Args:
+        choices: As `weigh_networks` gives them.
+        cost_usd: Of the run as planned [USD].
+        step_time_s: Of a step as planned [s]; a shorter step shortens the run in proportion.
+    """
+    weighed = tuple(choices)
+    found = []
+    for kind in dict.fromkeys(c.fabric for c in weighed):
+        least = smallest_adequate(weighed, kind)
+        larger = next_larger(weighed, least) if least else None
+        saves = least.step_time_s - larger.step_time_s if least and larger else None
+        usd = None if saves is None else cost_usd * saves / step_time_s
+        found.append(
+            NetworkNeed(fabric=kind, adequate=least, next_up=larger, next_up_saves_s=saves, next_up_saves_usd=usd)
+        )
     return tuple(found)
 
 
@@ -96,7 +106,7 @@ def weigh_networks_of_plan(plan: Plan) -> tuple[NetworkChoice, ...]:
         plan.hardware_accelerator,
         plan.hardware_node,
         sequence_length=training.sequence_length,
-        precision=training.precision,
+        precision=plan.chosen.layout.precision,
         framework=training.framework,
         year=plan.catalogue_date.year + (plan.catalogue_date.month - 1) / 12,
         method=training.method,

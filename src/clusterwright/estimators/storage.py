@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clusterwright.facility import StorageNeed
 from clusterwright.hardware import Storage
 from clusterwright.laws import reliability as laws
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from clusterwright.facility import FacilityFigures, SaveWay
     from clusterwright.hardware import StorageSystem
     from clusterwright.units import Bytes, BytesPerSecond, Count, Seconds, Share
 
@@ -26,6 +27,8 @@ CHECKPOINT_BYTES_PER_PARAMETER = 12.9
 Source: https://github.com/mlcommons/storage, Submission_guidelines.md, table 2 (2025-06-13).
 """
 
+CHECKPOINTS_KEPT = 10
+"""Checkpoints that are kept where nothing else is asked. [1]"""
 _ITERATIONS = 200
 
 
@@ -78,48 +81,54 @@ def read_bandwidth_for_data(samples_per_s: Count, sample_bytes: Bytes) -> Floats
     return np.asarray(samples_per_s, dtype=np.float64) * np.asarray(sample_bytes, dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class StorageNeed:
-    """What one plan asks of its storage."""
+def token_bytes(vocab: int) -> float:
+    """Bytes of one token as it lies on disk [B]: a whole number of two bytes while the vocabulary allows it.
 
-    checkpoint_bytes: float
-    sync_write_bytes_per_s: float
-    """For synchronous saves that stop the job for no more than the share asked."""
-    async_write_bytes_per_s: float
-    """For asynchronous saves: one is written before the next begins."""
-    capacity_bytes: float
-    deliverers: tuple[StorageSystem, ...]
-    """Systems measured (then: advised) at that write rate or more, the smallest first."""
+    >>> token_bytes(32_000), token_bytes(128_256)
+    (2.0, 4.0)
+    """
+    return 2.0 if vocab <= 2**16 else 4.0
 
 
-def require_storage(
+def require_storage(  # noqa: PLR0913 - what a job writes, reads and keeps
     size: float,
     mtbf_s: float,
     interval_s: float,
-    systems: Iterable[StorageSystem],
+    figures: FacilityFigures,
     *,
     stall_share: float = 0.01,
-    checkpoints_kept: int = 10,
+    checkpoints_kept: int = CHECKPOINTS_KEPT,
     data_bytes: float = 0.0,
+    read_bytes_per_s: float = 0.0,
+    ways: tuple[SaveWay, ...] = (),
 ) -> StorageNeed:
-    """The bandwidth and the capacity of one plan, and which measured systems have the bandwidth.
+    """The bandwidth and the capacity of one plan, what it costs, and which measured systems have the bandwidth.
 
     Args:
         size: Of a checkpoint [B].
         mtbf_s: Of the job [s].
         interval_s: Between saves [s], for asynchronous ones.
-        systems: As measured.
+        figures: Systems as measured, prices of storage.
         stall_share: Share of the time that synchronous saves may take [1].
         checkpoints_kept: [1].
         data_bytes: Of the data set [B].
+        read_bytes_per_s: That feeding the job needs [B/s].
+        ways: What each way of saving does, where it was estimated.
     """
     sync = float(write_bandwidth_for_stall(size, mtbf_s, stall_share))
+    capacity = checkpoints_kept * size + data_bytes
     return StorageNeed(
         checkpoint_bytes=size,
         sync_write_bytes_per_s=sync,
         async_write_bytes_per_s=size / interval_s,
-        capacity_bytes=checkpoints_kept * size + data_bytes,
-        deliverers=who_delivers(sync, systems),
+        read_bytes_per_s=read_bytes_per_s,
+        checkpoints_kept=checkpoints_kept,
+        data_bytes=data_bytes,
+        capacity_bytes=capacity,
+        usd_per_month=capacity * figures.usd_per_byte_month,
+        capex_usd=capacity * figures.usd_per_byte,
+        ways=ways,
+        deliverers=who_delivers(sync, figures.systems),
     )
 
 

@@ -19,9 +19,12 @@ leaves need 16 spines, not 12, and 32 leaves of 144 ports need 18, not 16.
 Leaves are cabled in full (a cluster of 31 nodes has the cables of 32) unless one group of leaves holds the whole
 cluster: then only the uplinks its nodes need are there.
 
+A storage network is a fat tree of its own (:func:`storage_fabric`), in which nodes are oversubscribed and storage is
+not; management ports need switches of their own (:func:`access_switches`).
+
 Source: switch and cable tables of the DGX SuperPOD reference architectures for H100 (RA-11333-001 V11, tables 3 and
-4), B200 and B300, https://docs.nvidia.com/dgx-superpod/; fat trees: Al-Fares, Loukissas, Vahdat, "A scalable,
-commodity data center network architecture", SIGCOMM 2008, section 3.
+4; its storage network: tables 7 and 8), B200 and B300, https://docs.nvidia.com/dgx-superpod/; fat trees: Al-Fares,
+Loukissas, Vahdat, "A scalable, commodity data center network architecture", SIGCOMM 2008, section 3.
 """
 
 from __future__ import annotations
@@ -66,6 +69,23 @@ class ClosCounts(NamedTuple):
     def cables(self) -> Integers:
         """Cables of all kinds together."""
         return self.node_leaf_cables + self.leaf_spine_cables + self.spine_core_cables
+
+
+class StorageCounts(NamedTuple):
+    """Switches and cables of a storage network; each field has the broadcast shape of the arguments.
+
+    ``tiers`` is 0, and every other count 0, where nodes and storage do not fit in two tiers.
+    """
+
+    tiers: Integers
+    leaf: Integers
+    """Leaves of nodes and of storage together."""
+    device_leaf: Integers
+    """Of them, those of storage."""
+    spine: Integers
+    node_leaf_cables: Integers
+    device_leaf_cables: Integers
+    leaf_spine_cables: Integers
 
 
 def leaf_ports(radix: Count, oversubscription: Share) -> tuple[Integers, Integers]:
@@ -158,6 +178,97 @@ def independent_rails(nodes: Count, nics: Count, radix: Count, oversubscription:
     rails = np.broadcast_to(np.asarray(nics, dtype=np.int64), one.tiers.shape)
     return ClosCounts(one.tiers, one.leaf * rails, one.spine * rails, one.core * rails, one.node_leaf_cables * rails,
                       one.leaf_spine_cables * rails, one.spine_core_cables * rails, one.max_nodes)  # fmt: skip
+
+
+def storage_fabric(
+    nodes: Count, nics: Count, devices: Count, radix: Count, oversubscription: Share, device_leaves: Count = 0
+) -> StorageCounts:
+    r"""The network of nodes and storage: nodes on oversubscribed leaves, storage on leaves that are not.
+
+    One switch holds :math:`N K + D \le R`. Otherwise the nodes fill :math:`G = \lceil N / d \rceil` groups of
+    :math:`K` leaves evenly, each leaf with :math:`\lceil \lceil N / G \rceil / x \rceil` uplinks; :math:`D` ports of
+    storage stand evenly on :math:`\lceil D / (R / 2) \rceil` leaves, at least two, with an uplink a port. The
+    spines are the fewest that take every leaf's uplinks spread evenly.
+
+    Args:
+        nodes: Nodes, :math:`N` [1], any shape.
+        nics: Ports of a node on this network, :math:`K` [1].
+        devices: Ports of storage, :math:`D` [1].
+        radix: Ports of a switch, :math:`R` [1].
+        oversubscription: Of the nodes' leaves, bandwidth down over up, :math:`x` [1].
+        device_leaves: Leaves that storage is to stand on [1]; 0: as many as its ports need.
+
+    Returns:
+        The counts, of the broadcast shape.
+
+    The network of the reference architecture for 127 nodes, whose storage stands on four leaves:
+
+    >>> counts = storage_fabric(127, 2, 48, 64, 4 / 3, device_leaves=4)
+    >>> int(counts.leaf + counts.spine), int(counts.leaf_spine_cables)
+    (16, 240)
+    """
+    n, k, ports, r, own = np.broadcast_arrays(
+        *(np.asarray(a, dtype=np.int64) for a in (nodes, nics, devices, radix, device_leaves))
+    )
+    x = np.broadcast_to(np.asarray(oversubscription, dtype=np.float64), n.shape)
+    down, _ = leaf_ports(r, x)
+    groups = np.maximum(-(-n // np.maximum(down, 1)), 1)
+    up = np.maximum(np.ceil(-(-n // groups) / x - _SLACK), 1).astype(np.int64)
+    leaves = groups * k
+    storage = np.where(own > 0, own, np.maximum(-(-ports // np.maximum(r // 2, 1)), 2)) * (ports > 0)
+    up_storage = -(-ports // np.maximum(storage, 1))
+    spine = np.zeros(n.shape, dtype=np.int64)
+    for count in range(int(np.max(r, initial=1)), 0, -1):
+        each, each_storage = -(-up // count), -(-up_storage // count)
+        room = (-(-n // groups) + count * each <= r) & (up_storage + count * each_storage <= r)
+        spine = np.where(room & (leaves * each + storage * each_storage <= r), count, spine)
+    one = n * k + ports <= r
+    two = ~one & (down > 0) & (spine > 0)
+    spread = spine * (leaves * -(-up // np.maximum(spine, 1)) + storage * -(-up_storage // np.maximum(spine, 1)))
+    fits = one | two
+    return StorageCounts(
+        tiers=np.select([one, two], [1, 2], 0).astype(np.int64),
+        leaf=np.select([one, two], [1, leaves + storage], 0).astype(np.int64),
+        device_leaf=np.where(two, storage, 0),
+        spine=np.where(two, spine, 0),
+        node_leaf_cables=np.where(fits, n * k, 0),
+        device_leaf_cables=np.where(fits, ports, 0),
+        leaf_spine_cables=np.where(two, spread, 0),
+    )
+
+
+def access_switches(endpoints: Count, radix: Count) -> Integers:
+    r"""Switches that give every endpoint a port: :math:`\lceil E / R \rceil`.
+
+    Args:
+        endpoints: Ports of management controllers and switches, :math:`E` [1], any shape.
+        radix: Ports of a switch, :math:`R` [1].
+
+    Returns:
+        [1], the broadcast shape.
+
+    >>> int(access_switches(317, 48))  # 127 nodes, 82 other devices and 108 power strips
+    7
+    """
+    return -(-np.asarray(endpoints, dtype=np.int64) // np.asarray(radix, dtype=np.int64))
+
+
+def transceivers(ports: Count, ports_each: Count) -> Integers:
+    r"""Optical modules for some ports, where one module serves several: :math:`\lceil P / t \rceil`.
+
+    Args:
+        ports: With an optical cable, :math:`P` [1], any shape.
+        ports_each: Ports that one module serves, :math:`t` [1]; two for the twin-port modules of 400 Gb/s ports.
+
+    Returns:
+        [1], the broadcast shape.
+
+    Source: RA-11333-001 V11, table 8: 508 modules in 127 nodes of 8 ports, and 1,536 in the switches.
+
+    >>> int(transceivers(127 * 8, 2)), int(transceivers(127 * 8 + 4 + 2 * 1024, 2))
+    (508, 1534)
+    """
+    return -(-np.asarray(ports, dtype=np.int64) // np.asarray(ports_each, dtype=np.int64))
 
 
 def _clos(nodes: Count, leaves_per_group: Count, radix: Count, oversubscription: Share) -> ClosCounts:

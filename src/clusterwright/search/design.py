@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any
 from clusterwright.errors import InputError
 from clusterwright.estimators import expectation
 from clusterwright.estimators.cost import explain_rent, usual_power_ratio
-from clusterwright.estimators.goodput import estimate_goodput, explain_goodput
+from clusterwright.estimators.facility import with_facility
+from clusterwright.estimators.goodput import Reclaims, estimate_goodput, explain_goodput
 from clusterwright.plan import Plan
-from clusterwright.search import words
+from clusterwright.search import bill, words
 from clusterwright.search.candidate import Setting
 from clusterwright.search.choice import choose
 from clusterwright.search.misses import misses
-from clusterwright.search.offers import market, own_cluster
+from clusterwright.search.offers import Deal, market, own_cluster, too_old
 from clusterwright.search.propose import MAX_ACCELERATORS
 from clusterwright.search.table import evaluate
 from clusterwright.term import Term
-from clusterwright.units import parse_count
+from clusterwright.units import parse_count, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from clusterwright.catalog import Catalogue, Source
     from clusterwright.estimators.cost import Quote
+    from clusterwright.facility import FacilityFigures
     from clusterwright.hardware import FabricParts, FailureRates
     from clusterwright.measurement import Calibration
     from clusterwright.model import Model
@@ -50,6 +52,8 @@ class Known:
     catalogue: Catalogue
     parts: FabricParts
     rates: FailureRates
+    site: FacilityFigures | None = None
+    """With them a plan says what the rest of its cluster needs."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,8 @@ def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = 
         InputError: something asked is unknown or cannot be.
     """
     training = trainable(wish.workload)
-    offered = offered_by(wish.workload, known.catalogue)
     setting = setting_of(wish, training, known)
+    offered = offered_by(wish, setting, known)
     limit = largest(wish.workload)
     table = evaluate(setting, offered.kinds, limit, wish.pins, progress)
     if offered.kinds and not table.counts["legal"] and wish.pins:
@@ -89,6 +93,7 @@ def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = 
         pins = ", ".join(f"{k}={v}" for k, v in wish.pins.items())
         raise InputError(f"--pin {pins}: no layout is legal: {why}")
     constraints = wish.workload.constraints
+    quotes = [quote for kind in offered.kinds for quote in kind.quotes]
     front, chosen = choose(table, constraints, wish.workload.prefer.objective)
     plan = Plan(
         workload=dict(wish.document),
@@ -96,9 +101,12 @@ def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = 
         model=wish.model,
         chosen=None,
         front=tuple(table.candidate(i) for i in front[: wish.top]),
-        rejected=misses(table, wish.workload, chosen, offered, _relaxed(wish, setting, offered)),
+        rejected=(
+            *misses(table, wish.workload, chosen, offered, _relaxed(wish, setting, offered)),
+            *too_old(offered, wish.today),
+        ),
         exclusions=_exclusions(table, offered),
-        assumptions=words.assumptions(setting, wish.workload),
+        assumptions=words.assumptions(setting, wish.workload, bill.assumptions(deal_of(wish, setting, known), quotes)),
         sources=(),
         catalogue_date=known.catalogue.date,
     )  # fmt: skip
@@ -111,6 +119,7 @@ def _exclusions(table: Table, offered: Market) -> dict[str, int]:
     """What was left out, by reason; layouts first, then offers."""
     found = {**table.refused, "out of memory": table.counts["out of memory"]}
     found |= {f"offers: {key} not asked for": count for key, count in offered.left_out.items()}
+    found[f"offers: price older than {show_duration(offered.stale_s)}"] = len(offered.stale)
     return {why: count for why, count in found.items() if count}
 
 
@@ -149,11 +158,17 @@ def whole_batch(training: Training) -> int:
     return near if low <= near <= high else training.batch_sequences
 
 
-def offered_by(workload: Workload, catalogue: Catalogue) -> Market:
+def deal_of(wish: Wish, setting: Setting, known: Known) -> Deal:
+    """What makes the catalogue's offers quotes for this job."""
+    return Deal(wish.workload, known.catalogue, wish.today, setting)
+
+
+def offered_by(wish: Wish, setting: Setting, known: Known) -> Market:
     """What may be used: the cluster that is there, or the catalogue's offers."""
+    workload = wish.workload
     wanted = workload.constraints.accelerators
     if workload.cluster is not None:
-        found = own_cluster(workload.cluster, catalogue)
+        found = own_cluster(workload.cluster, known.catalogue)
         there = found.kinds[0].accelerator.name
         if wanted is not None and there not in wanted:
             raise InputError(
@@ -161,7 +176,7 @@ def offered_by(workload: Workload, catalogue: Catalogue) -> Market:
                 f"{', '.join(wanted)}: leave one of the two out"
             )
         return found
-    return market(workload.constraints, catalogue)
+    return market(deal_of(wish, setting, known))
 
 
 def largest(workload: Workload) -> int:
@@ -195,7 +210,7 @@ def _relaxed(wish: Wish, setting: Setting, offered: Market) -> Callable[[], Tabl
 
 def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known) -> Plan:
     row, chosen = table.rows[index], table.candidate(index)
-    return plan.model_copy(update={
+    found = plan.model_copy(update={
         "chosen": chosen,
         "hardware_node": row.kind.node,
         "hardware_accelerator": row.kind.accelerator,
@@ -204,9 +219,15 @@ def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known)
             **_named(table.setting, row.kind), layout=chosen.layout, **_options(table.setting, row.kind)
         ),
         "reasons": words.reasons(table, index, plan, wish.workload),
-        "warnings": words.warnings(table, index, wish.today, wish.workload),
+        "warnings": (
+            *words.warnings(table, index, wish.today, wish.workload),
+            *bill.cautions(
+                chosen, row.quote, row.kind.node.accelerators, table.setting, deal_of(wish, table.setting, known)
+            ),
+        ),
         "sources": sources(table.setting, row, known.catalogue.sources),
     })  # fmt: skip
+    return found if known.site is None else with_facility(found, known.site, known.parts, known.rates)
 
 
 def _named(setting: Setting, kind: Kind) -> dict[str, Any]:
@@ -224,13 +245,12 @@ def tree(setting: Setting, kind: Kind, quote: Quote, chosen: Candidate) -> Term:
         **_named(setting, kind), layout=chosen.layout, calibration=setting.calibration, **_options(setting, kind)
     )
     step, memory = found.parts
-    goodput = explain_goodput(
-        estimate_goodput(
-            chosen.nodes * kind.node.accelerators, chosen.storage.checkpoint_bytes,
-            chosen.storage.write_bytes_per_s, setting.rates,
-        ),
-        setting.rates,
-    )  # fmt: skip
+    rates = setting.rates_of(quote, kind.node.accelerators)
+    found_useful = estimate_goodput(
+        chosen.nodes * kind.node.accelerators, chosen.storage.checkpoint_bytes, chosen.storage.write_bytes_per_s, rates
+    )
+    taken = Reclaims(quote.node_mtbi_s / chosen.nodes, quote.reclaim_source)
+    goodput = explain_goodput(found_useful, rates, taken if quote.reclaim_source else None)
     steps = Term(name="steps", value=float(setting.training.steps), unit="1", source="tokens over tokens of a batch")
     time = Term(
         name="train time", value=chosen.estimate.train_time_s, unit="s", source="steps x step time / goodput",
