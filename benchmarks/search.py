@@ -39,7 +39,7 @@ def search(wish: Wish, known: Known) -> dict[str, float]:
     candidate._network.cache_clear()  # what an earlier run of this process left
     cpu, wall = time.process_time(), time.perf_counter()
     setting = setting_of(wish, trainable(work), known)
-    counts = evaluate(setting, offered_by(work, known.catalogue).kinds, largest(work), {}).counts
+    counts = evaluate(setting, offered_by(wish, setting, known).kinds, largest(work), {}).counts
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     rate = counts["candidates"] / cpu
     kept = {key: counts[key] for key in ("candidates", "legal", "fits")}

@@ -88,6 +88,13 @@ class Figure(Noun):
         """Low and high; the value itself where no span is known."""
         return (self.value if self.low is None else self.low, self.value if self.high is None else self.high)
 
+    @property
+    def cited(self) -> str:
+        """Whether it is assumed and how, its span, when and where it was read."""
+        low, high = self.span
+        span = f", {low:g} to {high:g}" if low < high else ""
+        return f"{f'assumed: {self.note}; ' if self.assumed else ''}seen {self.seen}{span}: {self.source}"
+
 
 class Server(Noun):
     """What a kind of node costs to buy."""

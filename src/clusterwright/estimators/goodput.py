@@ -163,10 +163,29 @@ def save_times(
     return (copy + 0.0 * write, write + 0.0 * copy) if mode is SaveMode.ASYNC else (copy, copy)
 
 
-def explain_goodput(estimate: GoodputEstimate, rates: FailureRates) -> Term:
-    """The goodput of one job (scalar fields) as what is lost to what."""
+@dataclass(frozen=True)
+class Reclaims:
+    """How often a provider takes a node of a job away."""
+
+    mean_s: float
+    """Mean time between two. [s]"""
+    source: str
+
+
+def explain_goodput(estimate: GoodputEstimate, rates: FailureRates, reclaims: Reclaims | None = None) -> Term:
+    """The goodput of one job (scalar fields) as what is lost to what; of ``reclaims`` when its nodes are taken away."""
     source = rates.sources[0] if rates.sources else ""
-    mtbf = Term(name="MTBF of the job", value=float(estimate.mtbf_s), unit="s", source=source, kind=Kind.ESTIMATED)
+    causes: tuple[Term, ...] = ()
+    if reclaims is not None:
+        failing = 1.0 / max(1.0 / float(estimate.mtbf_s) - 1.0 / reclaims.mean_s, 1e-300)
+        causes = (
+            Term(name="between failures", value=failing, unit="s", source=source),
+            Term(name="between nodes taken away", value=reclaims.mean_s, unit="s", source=reclaims.source),
+        )
+        source = "failures, and nodes that the provider takes away"
+    mtbf = Term(
+        name="MTBF of the job", value=float(estimate.mtbf_s), unit="s", source=source, kind=Kind.ESTIMATED, parts=causes
+    )
     interval = Term(name="checkpoint interval", value=float(estimate.checkpoint_interval_s), unit="s", source="optimum")
     stall = Term(name="stall of a save", value=float(estimate.checkpoint_stall_s), unit="s", source="bytes / bandwidth")
     lost = (

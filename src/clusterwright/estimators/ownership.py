@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clusterwright.estimators.fabric import Topology, fabric_capex, fabric_counts, fabric_power
+from clusterwright.errors import InfeasibleError
+from clusterwright.estimators.fabric import (
+    Topology,
+    design_fabric,
+    explain_fabric,
+    fabric_capex,
+    fabric_counts,
+    fabric_power,
+)
 from clusterwright.laws import money
 from clusterwright.laws.power import site_power
 from clusterwright.market import MONTH_S
@@ -216,6 +224,7 @@ def _factors(owned: Owned, key: str, nodes: int, bought: dict[str, float]) -> tu
         parts=(_term("share left", figures.residual), _term("at the age of", figures.residual_age)),
     )  # fmt: skip
     factors = {
+        "fabric": _designed(owned, nodes),
         "nodes": (
             _law("nodes bought", np.ceil(nodes / owned.server.nodes) * owned.server.nodes, "1", owned.server.node),
             _term(f"price of {owned.server.nodes} node{'s' * (owned.server.nodes > 1)}", owned.server.price),
@@ -248,26 +257,37 @@ def _factors(owned: Owned, key: str, nodes: int, bought: dict[str, float]) -> tu
     return factors.get(key, ())
 
 
+def _designed(owned: Owned, nodes: int) -> tuple[Term, ...]:
+    """Switches by tier and links by kind of the network, each with its price."""
+    node = owned.node
+    if nodes <= 1 or not node.scales_out:
+        return ()
+    for topology in Topology:
+        try:
+            design = design_fabric(
+                nodes, node.nics, node.nic_bits_per_s, owned.radix, topology, owned.oversubscription, owned.fabric
+            )
+        except InfeasibleError:
+            continue
+        return explain_fabric(design, owned.fabric).parts
+    return ()
+
+
 def _law(name: str, value: float, unit: str, source: str) -> Term:
     return Term(name=name, value=float(value), unit=unit, source=source)
 
 
 def _term(name: str, figure: Figure) -> Term:
     kind = Kind.ESTIMATED if figure.assumed else Kind.MEASURED
-    low, high = figure.span
-    span = f", {low:g} to {high:g}" if low < high else ""
-    assumed = f"assumed: {figure.note}; " if figure.assumed else ""
-    return Term(
-        name=name, value=figure.value, unit=figure.unit, kind=kind,
-        source=f"{assumed}seen {figure.seen}{span}: {figure.source}",
-    )  # fmt: skip
+    return Term(name=name, value=figure.value, unit=figure.unit, kind=kind, source=figure.cited)
 
 
 def assumptions(owned: Owned) -> tuple[str, ...]:
     """What owning takes for granted without a source of its own, and what is left out."""
     used = {"installation": ("installation",), "finance": ("finance",), "staff": ("staff_accelerators", "staff_usd")}
     keys = [key for part, names in used.items() if part not in owned.without for key in names]
-    found = [f"owning: {key} {f.value:g} {f.unit}: {f.note}" for key in keys if (f := owned.worth(key)).assumed]
+    figures = [(key, owned.worth(key)) for key in keys]
+    found = [f"owning: {key} {f.value:g}{f' {f.unit}' * (f.unit != '1')}: {f.note}" for key, f in figures if f.assumed]
     if owned.without:
         found.append(f"owning without {', '.join(sorted(owned.without))}, as asked")
     return (*found, "owning: taxes, a hall of one's own, software licences and moving in are in no part")

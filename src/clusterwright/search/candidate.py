@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clusterwright.errors import InfeasibleError
-from clusterwright.estimators.cost import Quote, node_power, rent_cost, run_power
+from clusterwright.estimators.cost import Quote, committed_cost, node_power, rent_cost, run_power
 from clusterwright.estimators.fabric import Topology, design_fabric
+from clusterwright.estimators.goodput import with_reclaims
 from clusterwright.estimators.storage import storage_of_plan
 from clusterwright.estimators.training import Job
 from clusterwright.hardware import Fabric
@@ -55,10 +56,15 @@ class Setting:
             oversubscription=self.oversubscription,
         )  # fmt: skip
 
-    def useful(self, nodes: NDArray[np.int64], accelerators_a_node: int) -> Useful:
-        """What failures leave of the time on some numbers of nodes."""
+    def rates_of(self, quote: Quote, accelerators_a_node: int) -> FailureRates:
+        """How often failures, and the provider, stop a job at this price."""
+        return with_reclaims(self.rates, quote.node_mtbi_s, accelerators_a_node)
+
+    def useful(self, nodes: NDArray[np.int64], accelerators_a_node: int, quote: Quote | None = None) -> Useful:
+        """What failures (and the provider, at a price of spot nodes) leave of the time on some numbers of nodes."""
         size = saved_bytes(self.model, self.training)
-        return useful_time(nodes, accelerators_a_node, size, self.rates, self.write_bytes_per_s)
+        rates = self.rates if quote is None else self.rates_of(quote, accelerators_a_node)
+        return useful_time(nodes, accelerators_a_node, size, rates, self.write_bytes_per_s)
 
 
 def spares_of(useful: Useful, nodes: int, quote: Quote) -> int:
@@ -91,7 +97,10 @@ def make(
         accelerator=kind.accelerator.name, node=kind.node.name, nodes=nodes, accelerators=layout.accelerators,
         spares=spares, layout=layout, fabric=fabric,
         offer=Rent(
-            provider=quote.provider, term=quote.term, usd_per_accelerator_hour=quote.usd_per_accelerator_hour,
+            provider=quote.provider, term=quote.term,
+            usd_per_accelerator_hour=quote.per_accelerator_hour(
+                nodes + spares, (nodes + spares) * kind.node.accelerators
+            ),
             seen=quote.seen, region=quote.region, instance=quote.instance, source=quote.source,
         ),
         storage=storage_of_plan(
@@ -103,6 +112,7 @@ def make(
             cost_usd=float(rent_cost(nodes + spares, quote, time)),
             power_w=float(run_power(nodes + spares, watts, fabric.power_w or 0.0)),
             exposed_communication_s=numbers["exposed_communication_s"],
+            commitment_usd=float(committed_cost(nodes + spares, quote, time)) if quote.commitment_s else None,
         ),
     )  # fmt: skip
 

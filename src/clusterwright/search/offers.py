@@ -1,22 +1,33 @@
-"""Which offers may be used, as kinds of node with quotes; what is left out is counted by its reason."""
+"""Which offers may be used, as kinds of node with quotes; what is left out is counted by its reason.
+
+Owning is an offer like the others. A price older than a year is used only where no fresher one of that accelerator is.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import TYPE_CHECKING
 
 from clusterwright.errors import unknown
-from clusterwright.estimators.cost import Quote
+from clusterwright.estimators.cost import Beside, Quote, node_power
+from clusterwright.estimators.ownership import Owned
+from clusterwright.estimators.storage import CHECKPOINTS_KEPT, token_bytes
 from clusterwright.hardware import FabricKind
+from clusterwright.plan import Rejected
+from clusterwright.search.candidate import radix_of
+from clusterwright.search.evaluate import saved_bytes
+from clusterwright.units import DAY, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from clusterwright.catalog import Catalogue
     from clusterwright.hardware import Accelerator, Node
-    from clusterwright.market import Offer
-    from clusterwright.workload import Constraints, ExistingCluster
+    from clusterwright.market import Offer, Server
+    from clusterwright.search.candidate import Setting
+    from clusterwright.workload import Constraints, ExistingCluster, Workload
 
 
 @dataclass(frozen=True)
@@ -52,14 +63,89 @@ class Market:
     """Offers whose node or scale-out network is unknown: of use for a single node only."""
     alone: dict[str, int] = field(default_factory=dict)
     """Offers that only this one constraint leaves out."""
+    stale: tuple[Offer, ...] = ()
+    """Offers left out because a fresher price of that accelerator is there."""
+    stale_s: float = 0.0
+    """Age from which on they are. [s]"""
 
 
-def market(constraints: Constraints, catalogue: Catalogue) -> Market:
-    """The offers that a workload's constraints allow.
+@dataclass(frozen=True)
+class Deal:
+    """What makes offers quotes for one job."""
+
+    workload: Workload
+    catalogue: Catalogue
+    today: date
+    setting: Setting
+
+    @property
+    def stored_bytes(self) -> float:
+        """What the job keeps on storage: its checkpoints and its data set [B]."""
+        use, training, model = self.workload.storage, self.setting.training, self.setting.model
+        kept = (use.checkpoints_kept or CHECKPOINTS_KEPT) * saved_bytes(model, training)
+        return kept + (training.tokens * token_bytes(model.vocab) if use.data is None else use.data)
+
+    def beside(self, provider: str) -> Beside:
+        """Storage and data transfer at a provider."""
+        renting, egress = self.catalogue.renting, self.catalogue.renting.egress_of(provider).price
+        return Beside(
+            storage_bytes=self.stored_bytes * renting.storage_capacity.value,
+            usd_per_byte_month=renting.storage.value,
+            storage_source=renting.storage.cited,
+            egress_bytes=self.workload.storage.egress or 0.0, usd_per_gb_egress=egress.value,
+            egress_source=egress.cited,
+        )  # fmt: skip
+
+    def quote(self, offer: Offer, accelerators: int) -> Quote:
+        """The quote of an offer for a node of that many accelerators."""
+        limits = self.workload.constraints
+        quote = replace(
+            Quote.of(offer, accelerators), beside=self.beside(offer.provider), kept_s=limits.horizon,
+            utilisation=limits.utilisation,
+        )  # fmt: skip
+        if offer.term != "spot":
+            return quote
+        reclaim = self.catalogue.renting.reclaim_of(offer.provider, offer.accelerator)
+        return replace(quote, node_mtbi_s=reclaim.node_mtbi_s, reclaim_source=reclaim.share.cited)
+
+    def owned(self, server: Server, node: Node, *, without: frozenset[str] = frozenset()) -> Quote:
+        """Buying that kind of node, with the network, for as long as it is kept."""
+        limits, figures, setting = self.workload.constraints, self.catalogue.owning, self.setting
+        kept = limits.horizon or figures.life.value * YEAR
+        accelerator = self.catalogue.accelerator(node.accelerator)
+        bought = Owned(
+            node, server, node_power(node, accelerator, setting.power_ratio), figures, setting.parts,
+            radix_of(node, setting.parts) if node.scales_out else 2, kept, setting.oversubscription,
+            self.stored_bytes, without,
+        )  # fmt: skip
+        each = float(bought.usd_per_hour(server.nodes)) / server.nodes
+        return Quote(
+            provider="owned", term="owned", instance=node.name, usd_per_node_hour=each,
+            usd_per_accelerator_hour=each / node.accelerators, commitment_s=kept, seen=day_of(server.price.seen),
+            source=server.price.source, owned=bought, kept_s=limits.horizon, utilisation=limits.utilisation,
+        )  # fmt: skip
+
+
+def day_of(seen: str) -> date | None:
+    """The first day of what a source says it was seen: a year, a month or a day.
+
+    >>> day_of("2024-08"), day_of("2026"), day_of("undated")
+    (datetime.date(2024, 8, 1), datetime.date(2026, 1, 1), None)
+    """
+    parts = seen.split("-")
+    try:
+        return date(*(int(p) for p in (*parts, "1", "1")[:3]))
+    except ValueError:
+        return None
+
+
+def market(deal: Deal) -> Market:
+    """The offers that a workload's constraints allow, and owning where it is asked for.
 
     Raises:
         InputError: an accelerator, provider or region that the catalogue does not know.
     """
+    constraints, catalogue = deal.workload.constraints, deal.catalogue
     offers = tuple(catalogue.offers)
     _refuse_unknown(constraints, offers, catalogue)
     left_out: Counter[str] = Counter()
@@ -72,23 +158,57 @@ def market(constraints: Constraints, catalogue: Catalogue) -> Market:
             alone.update(why)
         if not why:
             kept.append(offer)
-    groups: dict[str, list[Offer]] = defaultdict(list)
+    limit = constraints.price_age or catalogue.renting.stale.value * DAY
+    kept, stale = _fresh(kept, deal.today, limit)
+    quotes: dict[str, list[Quote]] = defaultdict(list)
     nodes: dict[str, Node] = {}
     unknown_network = 0
     for offer in kept:
         node = catalogue.node_of(offer)
         unknown_network += not node.scales_out and node.fabric is FabricKind.UNKNOWN
         nodes[node.name] = node
-        groups[node.name].append(offer)
+        quotes[node.name].append(deal.quote(offer, node.accelerators))
+    for server in catalogue.owning.servers if constraints.own else ():
+        node = catalogue.node(server.node)
+        if constraints.accelerators is None or node.accelerator in constraints.accelerators:
+            nodes[node.name] = node
+            quotes[node.name].append(deal.owned(server, node))
     kinds = tuple(
-        Kind(
-            nodes[name],
-            catalogue.accelerator(nodes[name].accelerator),
-            tuple(Quote.of(o, nodes[name].accelerators) for o in found),
-        )
-        for name, found in sorted(groups.items())
+        Kind(nodes[name], catalogue.accelerator(nodes[name].accelerator), tuple(found))
+        for name, found in sorted(quotes.items())
     )
-    return Market(kinds, dict(left_out), unknown_network, dict(alone))
+    return Market(kinds, dict(left_out), unknown_network, dict(alone), stale, limit)
+
+
+def _fresh(offers: list[Offer], today: date, limit_s: float) -> tuple[list[Offer], tuple[Offer, ...]]:
+    """The offers to use, and those that are too old; where all of an accelerator are, the old ones are used."""
+    young = [o for o in offers if (today - o.seen).days * DAY <= limit_s]
+    known = {o.accelerator for o in young}
+    stale = tuple(o for o in offers if o not in young and o.accelerator in known)
+    return [o for o in offers if o not in stale], stale
+
+
+def too_old(offered: Market, today: date) -> tuple[Rejected, ...]:
+    """The cheapest offer that is too old, of each accelerator whose fresher ones all cost more."""
+    fresh: dict[str, float] = {}
+    for kind in offered.kinds:
+        for quote in kind.quotes:
+            name, usd = kind.accelerator.name, quote.usd_per_accelerator_hour
+            fresh[name] = min(usd, fresh.get(name, usd))
+    found = []
+    for name in sorted({o.accelerator for o in offered.stale}):
+        cheap = min((o for o in offered.stale if o.accelerator == name), key=lambda o: o.per_accelerator.usd)
+        if cheap.per_accelerator.usd >= fresh.get(name, 0.0):
+            continue
+        days = (today - cheap.seen).days
+        why = (
+            f"{cheap.provider} {cheap.instance} ({cheap.term}) at ${cheap.per_accelerator.usd:.2f} an "
+            f"accelerator-hour was seen {cheap.seen.isoformat()}, {days} days ago: not used, fresher prices are there; "
+            f'allow it with [constraints] price_age = "{days + 1} days"'
+        )
+        count = sum(o.accelerator == name for o in offered.stale)
+        found.append(Rejected(binding_constraint="price_age", why=why, count=count))
+    return tuple(found)
 
 
 def own_cluster(cluster: ExistingCluster, catalogue: Catalogue) -> Market:

@@ -95,20 +95,15 @@ def warnings(table: Table, index: int, today: date, workload: Workload) -> tuple
             f"the price of {quote.provider} {quote.instance} ({quote.term}) was seen on {quote.seen.isoformat()}, "
             f"{age} days ago: ask again{_with_fresh_prices(table, today, workload)}"
         )
-    if quote.largest_order is None:
+    if quote.largest_order is None and quote.owned is None:
         found.append(
             f"how many {quote.instance} {quote.provider} can really deliver ({quote.term}) is unknown: "
             f"{chosen.nodes + chosen.spares} nodes are wanted"
         )
-    if quote.term == "spot":
-        found.append("spot nodes can be taken away: interruptions by the provider are not in goodput")
     if row.kind.node.power_w is None:
         found.append(f"the draw of node {row.kind.node.name} is unknown: estimated from its accelerators")
     if chosen.fabric.tiers > 3:  # noqa: PLR2004 - what the fabric law covers
         found.append("more nodes than three tiers of switches hold: cost and power of the fabric are not counted")
-    unused = [k for k in ("own", "horizon", "utilisation") if getattr(workload.constraints, k)]
-    if unused:
-        found.append(f"[constraints] {', '.join(unused)}: buying and shared terms are not compared yet, only rent is")
     return tuple(found)
 
 
@@ -123,8 +118,14 @@ def _with_fresh_prices(table: Table, today: date, workload: Workload) -> str:
     return f"; by fresher prices alone {name_of(rival)} for {show_money(rival.estimate.cost_usd)}"
 
 
-def assumptions(setting: Setting, workload: Workload) -> tuple[str, ...]:
-    """What the numbers take for granted."""
+def assumptions(setting: Setting, workload: Workload, of_money: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What the numbers take for granted.
+
+    Args:
+        setting: Of the search.
+        workload: As asked.
+        of_money: What the sums take for granted, see `clusterwright.search.bill`.
+    """
     found = list(setting.rates.assumptions)
     asked = workload.training
     if asked is not None and (batch := setting.training.batch_sequences) != asked.global_batch:
@@ -137,8 +138,7 @@ def assumptions(setting: Setting, workload: Workload) -> tuple[str, ...]:
             "storage is chosen to write a checkpoint behind the job within ten minutes, or within 1% of the mean time "
             "between failures where that is shorter"
         )
-    if workload.cluster is None:
-        found.append("storage and data transfer are not in the cost")
+    found.extend(of_money)
     if setting.calibration is None:
         found.append("efficiencies as shipped: fitted to published runs, not to your own")
     return tuple(found)
