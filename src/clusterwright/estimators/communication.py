@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FULL_SHARDS = tuple(SHARDINGS.index(name) for name in ("zero3", "fsdp", "hsdp"))
 FULL = RECOMPUTES.index("full")
 BF16 = 2.0
+HOP_INSIDE = 1.9e-6
+"""Latency of a hop of a ring inside a domain: NVLink with LL128 in NCCL's src/graph/tuning.cc [s]."""
 DISPATCH_ONCE_SINCE = 2025.25
 """When stacks began to send a token once to each domain (DeepEP, released in February 2025) [year]."""
 
@@ -69,38 +71,42 @@ class Wires:
         local = np.asarray(collectives.local_ranks(ranks, stride, domain), dtype=float)
         return local, np.where(local <= 2, self.pair * np.maximum(local - 1, 1), self.up)  # noqa: PLR2004 - one pair of links
 
-    def start(self, message: Floats, ranks: Floats, local: Floats) -> Floats:
-        """Start-up time of a collective [s]."""
+    def start(self, message: Floats, ranks: Floats, local: Floats, passes: int = 1) -> Floats:
+        """Start-up time of a collective that passes once (gather) or twice (reduction) around its ring [s]."""
+        near = collectives.start_up(message, latency=self.near.latency, fill=self.near.fill * passes)
+        hops = {"inside": HOP_INSIDE, "outside": self.far.latency}
+        latency = passes * collectives.ring_latency(ranks, local, **hops)
+        if passes > 1:
+            latency = np.minimum(latency, collectives.tree_latency(ranks, local, **hops))
+        far = self.near.latency + collectives.start_up(message, latency=latency, fill=self.far.fill * passes)
+        return np.where(ranks > local, far, near * (1 + np.clip(ranks, 1, 8) / 8) / 2)
+
+    def scatter(self, message: Floats, ranks: Floats, local: Floats) -> Floats:
+        """Start-up time of an all-to-all, whose messages to all peers are under way at once [s]."""
         near = collectives.start_up(message, latency=self.near.latency, fill=self.near.fill)
-        hops = np.log2(np.maximum(ranks / local, 2.0))
-        far = collectives.start_up(message, latency=self.far.latency * hops, fill=self.far.fill)
-        return np.where(ranks > local, far, near * np.clip(ranks, 1, 8) / 8)
+        hops = np.log2(np.maximum(ranks / local, 2.0)) * self.far.latency
+        far = self.near.latency + collectives.start_up(message, latency=hops, fill=self.far.fill)
+        return np.where(ranks > local, far, near * (1 + np.clip(ranks, 1, 8) / 8) / 2)
 
-    def gather(self, message: Floats, ranks: Floats, stride: Floats, domain: int) -> Floats:
-        """Time of an all-gather or reduce-scatter [s]."""
+    def gather(self, message: Floats, ranks: Floats, stride: Floats, domain: int, calls: Any = 1.0) -> Floats:  # noqa: ANN401 - array or number
+        """Time of an all-gather or reduce-scatter, cut into ``calls`` equal parts [s]."""
         local, up = self.group(ranks, stride, domain)
-        return np.asarray(
-            collectives.all_gather_ring(
-                message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)
-            )
-        )
+        start = calls * self.start(message / calls, ranks, local)
+        return np.asarray(collectives.all_gather_ring(message, ranks, local, up=up, out=self.out, start=start))
 
-    def reduce(self, message: Floats, ranks: Floats, stride: Floats, domain: int) -> Floats:
-        """Time of an all-reduce [s]."""
+    def reduce(self, message: Floats, ranks: Floats, stride: Floats, domain: int, calls: Any = 1.0) -> Floats:  # noqa: ANN401 - array or number
+        """Time of an all-reduce, cut into ``calls`` equal parts [s]."""
         local, up = self.group(ranks, stride, domain)
         fast = np.where(ranks > local, up, up * self.reduce_up / self.up)
-        return np.asarray(
-            collectives.all_reduce_ring(
-                message, ranks, local, up=fast, out=self.out, start=self.start(message, ranks, local)
-            )
-        )
+        start = calls * self.start(message / calls, ranks, local, 2)
+        return np.asarray(collectives.all_reduce_ring(message, ranks, local, up=fast, out=self.out, start=start))
 
     def exchange(self, message: Floats, ranks: Floats, stride: Floats, domain: int) -> Floats:
         """Time of an all-to-all [s]."""
         local, up = self.group(ranks, stride, domain)
         return np.asarray(
             collectives.all_to_all_pairwise(
-                message, ranks, local, up=up, out=self.out, start=self.start(message, ranks, local)
+                message, ranks, local, up=up, out=self.out, start=self.scatter(message, ranks, local)
             )
         )
 
@@ -109,7 +115,7 @@ class Wires:
         local, up = self.group(ranks, np.ones_like(ranks), domain)
         outside = token * collectives.domains_reached(ranks / local, copies) / self.out
         inside = token * copies * (local - 1) / local / up
-        return np.where(ranks > 1, self.start(token * copies, ranks, local) + outside + inside, 0.0)
+        return np.where(ranks > 1, self.scatter(token * copies, ranks, local) + outside + inside, 0.0)
 
 
 def exposed(message: Floats, window: Floats, hidden: float) -> Floats:
@@ -201,13 +207,17 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, do
     full = np.isin(lay.sharding, FULL_SHARDS)
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
     sharded = lay.sharding != 0
-    compute = (3 * device.products + 3.5 * device.attention + 3 * device.elementwise) * device.layers
+    compute = (device.products + device.backward + 3.5 * device.attention + 3 * device.elementwise) * device.layers
     inner = np.where(lay.sharding == SHARDINGS.index("hsdp"), np.minimum(ranks, np.maximum(domain / stride, 1)), ranks)
-    gathers = wires.gather(BF16 * plain, inner, stride, domain) + wires.gather(BF16 * experts, spread, stride, domain)
-    scatter = wires.gather(stack.gradient * plain, inner, stride, domain) + wires.gather(
+    weights, gradients = BF16 * plain, stack.gradient * plain
+    buckets = np.where(full, np.maximum(device.layers, 1.0), np.maximum(gradients / stack.bucket_bytes, 1.0))
+    gathers = wires.gather(weights, inner, stride, domain, buckets) + wires.gather(
+        BF16 * experts, spread, stride, domain
+    )
+    scatter = wires.gather(gradients, inner, stride, domain, buckets) + wires.gather(
         stack.gradient * experts, spread, stride, domain
     )
-    reduce = wires.reduce(stack.gradient * plain, ranks, stride, domain) + wires.reduce(
+    reduce = wires.reduce(gradients, ranks, stride, domain, buckets) + wires.reduce(
         stack.gradient * experts, spread, stride, domain
     )
     once = np.where(sharded, scatter + gathers, reduce)

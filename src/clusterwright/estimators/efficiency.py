@@ -13,17 +13,43 @@ from clusterwright.hardware import FabricKind  # noqa: TC001 - pydantic reads th
 from clusterwright.noun import Noun
 
 
-class Curve(Noun):
-    """Sustained shares of one accelerator architecture."""
+class Product(Noun):
+    """Matrix products of one number format: the factors of `laws.roofline.matrix_product_time`."""
 
-    bf16: float
-    fp8: float
-    fp4: float
-    half_depth: float
-    attention: tuple[float, float]
-    """Forward and backward share of the bf16 peak: cuDNN, or FlashAttention-3."""
-    attention_2: tuple[float, float]
-    """The same with FlashAttention-2."""
+    share: float = Field(gt=0)
+    half_depth: float = Field(ge=0)
+    waves: float = Field(ge=0)
+    sustained: float = Field(default=1.0, gt=0)
+    """Speed through a whole step over that of a short burst: clocks fall at the power limit [1]."""
+    error: float = Field(default=0.0, ge=0)
+    """Median error against the measured kernels; 0 where none were [1]."""
+
+
+class Flash(Noun):
+    """Flash attention in bf16: the factors of `laws.roofline.attention_time`."""
+
+    share: float = Field(gt=0)
+    backward: float = Field(gt=0)
+    """Share of the peak that the backward kernel reaches, over that of the forward kernel."""
+    half_length: float = Field(ge=0)
+    half_head: float = Field(ge=0)
+    sustained: float = Field(default=1.0, gt=0)
+    """As for products [1]."""
+    error: float = Field(default=0.0, ge=0)
+
+
+class Curve(Noun):
+    """What kernels and links of one accelerator architecture sustain."""
+
+    bf16: Product
+    fp8: Product
+    fp4: Product
+    start: float = Field(ge=0)
+    """Time to start and end a kernel [s]."""
+    attention: Flash
+    """cuDNN, or FlashAttention-3."""
+    attention_2: Flash
+    """FlashAttention-2."""
     reference_w: float
     """Power limit at which the shares hold [W]."""
     memory: float
@@ -33,7 +59,7 @@ class Curve(Noun):
 
 
 class Wire(Noun):
-    """What collectives sustain on one kind of network."""
+    """What collectives sustain on one kind of network: share of bandwidth, latency of a hop, time to fill a ring."""
 
     out: float
     latency: float
@@ -56,6 +82,8 @@ class Stack(Noun):
     match: tuple[str, ...]
     until: float = 9999.0
     """First year in which it no longer holds."""
+    since: float = 0.0
+    """First year in which it holds."""
     sequence_parallel: bool
     flash: bool
     flash_generation: int
@@ -71,6 +99,10 @@ class Stack(Noun):
     """Time to launch and route one mixture layer, forward and backward, beyond a dense one [s]."""
     pipeline_host: float = 0.0
     """Growth of the launch time under a pipeline, for every tensor-parallel rank: blocking messages serialise them."""
+    bucket_bytes: float = 25e6
+    """Gradients that are reduced by one call; torch's DistributedDataParallel takes 25 MB [B]."""
+    graphs: tuple[str, ...] = ()
+    """Architectures on which a whole iteration is one CUDA graph, so that nothing waits for the host."""
     logit_bytes: float = 10.0
     """Bytes a logit of the micro-batch: bf16 and fp32 copies and the gradient; 18 where the loss is not fused [B]."""
     selective: float = 1.0
@@ -86,6 +118,10 @@ class LawFactors(Noun):
     straggle: float
     elementwise: float
     power_exponent: float
+    group_share: float
+    """Speed of a group of products over that of one large product."""
+    group_start: float
+    """Time that a product of a group adds [s]."""
 
 
 class Efficiency(Noun):
@@ -111,7 +147,7 @@ class Efficiency(Noun):
     def stack_of(self, framework: str, year: float) -> Stack:
         """The first stack whose words are in the framework's name and whose time has not passed."""
         name = "megatron" if framework == "any" else framework.lower()
-        return next(s for s in self.stack if year < s.until and any(word in name for word in s.match))
+        return next(s for s in self.stack if s.since <= year < s.until and any(word in name for word in s.match))
 
 
 @functools.cache

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clusterwright.estimators.keeping import Saving
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -30,6 +32,8 @@ class Job:
     year: float = 2026.0
     method: str = "full"
     lora_rank: int = 16
+    saving: Saving = Saving()
+    """What it does about memory beyond its layout and its software stack."""
     nic_bytes_per_s: float | None = None
     """Scale-out bandwidth of one accelerator, where it is not the node's [B/s]."""
     oversubscription: float = 1.0
@@ -40,6 +44,9 @@ class Device:
     """Device time of one micro-batch on the slowest stage [s], each of shape (n,)."""
 
     products: Floats
+    """Weight products of a layer, forward."""
+    backward: Floats
+    """Weight products of a layer, backward."""
     attention: Floats
     elementwise: Floats
     head: Floats

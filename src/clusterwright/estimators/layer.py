@@ -16,13 +16,15 @@ from clusterwright.model import Attention, Block, Experts, FeedForward, LatentAt
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clusterwright.estimators.efficiency import Curve, LawFactors, Stack
+    from clusterwright.estimators.efficiency import Curve, Flash, LawFactors, Product, Stack
     from clusterwright.hardware import Accelerator
 
     Floats = NDArray[Any]
 
 ATTENTION_BACKWARD = 2.5
 """Products of a flash kernel's backward pass over those of its forward pass (five to two)."""
+CAST_BYTES = 4.0
+"""Bytes that making a narrow copy of a bf16 value, and its transpose, moves: two read, one and one written."""
 STATE_CHUNK = 256
 """Chunk of the state-space scan (Dao and Gu 2024, https://arxiv.org/abs/2405.21060) [tokens]."""
 
@@ -36,6 +38,8 @@ class Machine:
     stack: Stack
     law: LawFactors
     precision: str
+    frozen: bool = False
+    """Whether the weights are not trained (adapters beside them are)."""
 
     @property
     def wide_peak(self) -> float:
@@ -43,16 +47,16 @@ class Machine:
         peaks = self.accelerator.peak_flop_per_s
         return peaks.get("bf16", peaks.get("fp16", 0.0)) or max(peaks.values())
 
-    def products(self) -> tuple[float, float, float]:
-        """Peak [FLOP/s], sustained share and bytes a value of the weight products."""
+    def products(self) -> tuple[float, Product, float]:
+        """Peak [FLOP/s], curve and bytes a value of the weight products."""
         peaks, curve = self.accelerator.peak_flop_per_s, self.curve
         if self.precision in ("fp8", "mxfp8") and "fp8" in peaks:
-            return peaks["fp8"], curve.fp8 * self.power_share, 1.0
+            return peaks["fp8"], curve.fp8, 1.0
         if self.precision == "nvfp4" and "fp4" in peaks:
-            return peaks["fp4"], curve.fp4 * self.power_share, 0.5
+            return peaks["fp4"], curve.fp4, 0.5
         if self.precision == "nvfp4" and "fp8" in peaks:
-            return peaks["fp8"], curve.fp8 * self.power_share, 1.0
-        return self.wide_peak, curve.bf16 * self.power_share, 2.0
+            return peaks["fp8"], curve.fp8, 1.0
+        return self.wide_peak, curve.bf16, 2.0
 
     @property
     def power_share(self) -> float:
@@ -60,16 +64,19 @@ class Machine:
         return float(min(self.accelerator.power_w / self.curve.reference_w, 1.0) ** self.law.power_exponent)
 
     @property
-    def attention(self) -> tuple[float, float]:
-        """Forward and backward share of the flash kernels of this stack [1]."""
-        forward, backward = self.curve.attention if self.stack.flash_generation > 2 else self.curve.attention_2  # noqa: PLR2004 - FlashAttention-2
-        return forward * self.power_share, backward * self.power_share
+    def wide_share(self) -> float:
+        """Share of the bf16 peak that large products sustain through a step, at this power limit [1]."""
+        return self.curve.bf16.share * self.curve.bf16.sustained * self.power_share
+
+    @property
+    def flash(self) -> Flash:
+        """The flash kernels of this stack."""
+        return self.curve.attention if self.stack.flash_generation > 2 else self.curve.attention_2  # noqa: PLR2004 - FlashAttention-2
 
     @property
     def attention_backward(self) -> float:
         """Backward over forward time of the attention core [1]."""
-        forward, backward = self.attention
-        return ATTENTION_BACKWARD * forward / backward if self.stack.flash else 2.0
+        return ATTENTION_BACKWARD / self.flash.backward if self.stack.flash else 2.0
 
     @property
     def bandwidth(self) -> float:
@@ -82,6 +89,9 @@ class LayerTime:
     """Device time of one layer for one micro-batch [s], and bytes kept [B]; arrays of shape (k,)."""
 
     products: Floats
+    """Weight products, forward."""
+    backward: Floats
+    """Weight products, backward."""
     attention: Floats
     elementwise: Floats
     kept: Floats
@@ -95,24 +105,64 @@ class LayerTime:
         return self.products + self.attention + self.elementwise
 
 
-def product(machine: Machine, m: Any, n: Any, k: Any, *, wide: bool = False) -> Floats:  # noqa: ANN401 - arrays or numbers
-    """Time of a weight product forward; ``wide`` keeps it in bf16 [s]."""
-    peak, share, size = (
-        (machine.wide_peak, machine.curve.bf16 * machine.power_share, 2.0) if wide else machine.products()
-    )
+def product(
+    machine: Machine,
+    m: Any,  # noqa: ANN401 - array or number
+    n: Any,  # noqa: ANN401 - array or number
+    k: Any,  # noqa: ANN401 - array or number
+    *,
+    wide: bool = False,
+    result_bytes: float = 2.0,
+    groups: Any = None,  # noqa: ANN401 - array or number
+) -> Floats:
+    """Time of one product, or of a group of products in one launch; ``wide`` keeps it in bf16 [s]."""
+    peak, curve, size = (machine.wide_peak, machine.curve.bf16, 2.0) if wide else machine.products()
+    start = machine.curve.start if groups is None else machine.curve.start + machine.law.group_start * groups
     time = roofline.matrix_product_time(
         m,
         n,
         k,
         peak=peak,
-        share=share,
-        half_depth=machine.curve.half_depth,
+        share=curve.share
+        * curve.sustained
+        * machine.power_share
+        * (1.0 if groups is None else machine.law.group_share),
+        half_depth=curve.half_depth,
+        waves=curve.waves,
         multiprocessors=machine.accelerator.multiprocessors,
         bandwidth=machine.bandwidth,
         element_bytes=size,
+        result_bytes=result_bytes,
+        start=start,
+        groups=1.0 if groups is None else groups,
     )
-    cast = 0.0 if size == 2.0 else 3.0 * np.asarray(m, dtype=float) * k / machine.bandwidth  # noqa: PLR2004 - bytes of bf16
-    return np.asarray(time + cast, dtype=float)
+    return np.asarray(time, dtype=float)
+
+
+def linear(
+    machine: Machine,
+    tokens: Floats,
+    n: Any,  # noqa: ANN401 - array or number
+    k: Any,  # noqa: ANN401 - array or number
+    *,
+    wide: bool = False,
+    groups: Any = None,  # noqa: ANN401 - array or number
+) -> tuple[Floats, Floats]:
+    """Forward and backward time of a weight of n columns and k rows: the product, and those of both gradients [s].
+
+    The gradient of the weight is added to a buffer: it reads and writes every value of it. Frozen weights have none.
+    """
+    ahead = product(machine, tokens, n, k, wide=wide, groups=groups)
+    back = product(machine, tokens, k, n, wide=wide, groups=groups)
+    if not machine.frozen:
+        back = back + product(
+            machine, n, k, tokens, wide=wide, result_bytes=2.0 * machine.stack.gradient, groups=groups
+        )
+    if not wide and machine.products()[2] < 2.0:  # noqa: PLR2004 - bytes of bf16
+        every = tokens * (1.0 if groups is None else groups)
+        ahead = ahead + CAST_BYTES * every * k / machine.bandwidth
+        back = back + CAST_BYTES * every * n / machine.bandwidth
+    return ahead, back
 
 
 def mixer_products(mixer: Attention | LatentAttention | StateSpace, hidden: int, tp: Floats) -> list[tuple[Any, Any]]:
@@ -145,22 +195,30 @@ def core_time(
     machine: Machine, mixer: Attention | LatentAttention | StateSpace, tokens: Floats, tp: Floats, sequence: int
 ) -> Floats:
     """Forward time of the attention (or state-space) core [s]."""
+    flash = machine.flash
     if isinstance(mixer, StateSpace):
-        operations = work.attention_flop(
-            tokens, STATE_CHUNK / 2.0 + mixer.state, mixer.heads / tp, mixer.head_size, mixer.head_size
-        )
-        return np.asarray(
-            roofline.attention_time(operations, peak=machine.wide_peak, share=machine.attention[0]), dtype=float
-        )
-    value = mixer.value_size if isinstance(mixer, LatentAttention) else mixer.head_size
-    keys = work.attended_tokens(sequence, mixer.window, causal=machine.stack.flash)
+        keys: Any = STATE_CHUNK / 2.0 + mixer.state
+        value = mixer.head_size
+    else:
+        keys = work.attended_tokens(sequence, mixer.window, causal=machine.stack.flash)
+        value = mixer.value_size if isinstance(mixer, LatentAttention) else mixer.head_size
     operations = work.attention_flop(tokens, keys, mixer.heads / tp, mixer.head_size, value)
-    if machine.stack.flash:
-        short = mixer.head_size / (mixer.head_size + 24.0) / (128 / 152.0)
-        share = machine.attention[0] * np.minimum(short, 1.05) * sequence / (sequence + 600.0)
-        return np.asarray(roofline.attention_time(operations, peak=machine.wide_peak, share=share), dtype=float)
+    if machine.stack.flash or isinstance(mixer, StateSpace):
+        return np.asarray(
+            roofline.attention_time(
+                operations,
+                peak=machine.wide_peak,
+                share=flash.share * flash.sustained * machine.power_share,
+                length=sequence,
+                half_length=flash.half_length,
+                head_size=mixer.head_size,
+                half_head=flash.half_head,
+                start=machine.curve.start,
+            ),
+            dtype=float,
+        )
     scores = 2.0 * tokens * sequence * mixer.heads / tp
-    products = roofline.attention_time(operations, peak=machine.wide_peak, share=0.5 * machine.curve.bf16)
+    products = operations / (machine.wide_peak * 0.5 * machine.wide_share)
     return np.asarray(
         products + roofline.memory_bound_time(machine.law.softmax_passes * scores, machine.bandwidth), dtype=float
     )
@@ -168,23 +226,38 @@ def core_time(
 
 def feed_products(
     machine: Machine, feed: FeedForward | Experts, hidden: int, tokens: Floats, tp: Floats, ep: Floats
-) -> tuple[Floats, Floats]:
-    """Forward time of the feed-forward products [s], and the values they keep a token on one rank."""
+) -> tuple[Floats, Floats, Floats]:
+    """Forward and backward time of the feed-forward products [s], and the values they keep a token on one rank."""
     up = 2 if feed.gated else 1
     if isinstance(feed, FeedForward):
         wide = feed.ffn / tp
-        time = product(machine, tokens, up * wide, hidden) + product(machine, tokens, hidden, wide)
-        return time, (up + 1) * wide
+        ahead, back = _add(linear(machine, tokens, up * wide, hidden), linear(machine, tokens, hidden, wide))
+        return ahead, back, (up + 1) * wide
     split = np.where(ep > 1, 1.0, tp)
-    local, wide = feed.experts / ep, feed.ffn / split
-    rows = np.maximum(tokens * feed.top_k / local * np.where(ep > 1, 1.0, 1.0), 1.0)
-    routed = product(machine, rows, local * up * wide, hidden) + product(machine, rows, local * hidden, wide)
-    kept = feed.top_k * ((up + 1) * wide + 2 * hidden)
+    whole = np.where(
+        ep > 1, tp, 1.0
+    )  # with expert parallelism the tensor-parallel ranks share the tokens, not the experts
+    local, ffn = np.maximum(feed.experts / ep, 1.0), feed.ffn / split
+    rows = np.maximum(tokens * feed.top_k / whole / local, 1.0)
+    ahead, back = _add(
+        linear(machine, rows, up * ffn, hidden, groups=local), linear(machine, rows, hidden, ffn, groups=local)
+    )
+    kept = feed.top_k * ((up + 1) * ffn + 2 * hidden) / whole
     if feed.shared_ffn:
         shared = feed.shared_ffn / tp
-        routed = routed + product(machine, tokens, up * shared, hidden) + product(machine, tokens, hidden, shared)
+        ahead, back = _add(
+            (ahead, back), linear(machine, tokens, up * shared, hidden), linear(machine, tokens, hidden, shared)
+        )
         kept = kept + (up + 1) * shared
-    return routed + product(machine, tokens, feed.experts, hidden, wide=True), kept
+    ahead, back = _add((ahead, back), linear(machine, tokens, feed.experts, hidden, wide=True))
+    return ahead, back, kept
+
+
+def _add(*times: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    return (
+        np.asarray(sum(t[0] for t in times), dtype=float),
+        np.asarray(sum(t[1] for t in times), dtype=float),
+    )
 
 
 def layer(
@@ -194,17 +267,18 @@ def layer(
     tp, cp, ep, batch = axes
     tokens = batch * sequence / cp
     shared = hidden / tp if machine.stack.sequence_parallel else hidden + 0.0 * tp
-    products, attention, values = np.zeros_like(tokens), np.zeros_like(tokens), np.zeros_like(tokens)
+    products, backward = np.zeros_like(tokens), np.zeros_like(tokens)
+    attention, values = np.zeros_like(tokens), np.zeros_like(tokens)
     projected, attended, core = np.zeros_like(tokens), np.zeros_like(tokens), np.zeros_like(tokens)
     if block.mixer is not None:
-        products = products + sum(product(machine, tokens, n, k) for n, k in mixer_products(block.mixer, hidden, tp))
+        products, backward = _add(*(linear(machine, tokens, n, k) for n, k in mixer_products(block.mixer, hidden, tp)))
         attention = core_time(machine, block.mixer, tokens, tp, sequence)
         projected, attended = widths(block.mixer, tp)
         if not machine.stack.flash and not isinstance(block.mixer, StateSpace):
             core = 5.0 * tokens * sequence * block.mixer.heads / tp
     if block.feed is not None:
-        time, values = feed_products(machine, block.feed, hidden, tokens, tp, ep)
-        products = products + time
+        ahead, back, values = feed_products(machine, block.feed, hidden, tokens, tp, ep)
+        products, backward = products + ahead, backward + back
     moved = (
         machine.law.elementwise
         * tokens
@@ -212,4 +286,4 @@ def layer(
     )
     kept = tokens * memory.activation_bytes_per_token(shared, projected, attended, values)
     elementwise = np.asarray(roofline.memory_bound_time(moved, machine.bandwidth), dtype=float)
-    return LayerTime(products, attention, elementwise, kept + core, core)
+    return LayerTime(products, backward, attention, elementwise, kept + core, core)

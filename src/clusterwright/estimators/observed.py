@@ -16,7 +16,9 @@ import numpy as np
 
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
 from clusterwright.estimators.job import Job
-from clusterwright.estimators.training import USABLE_MEMORY, Estimates, run
+from clusterwright.estimators.residency import device_bytes, reserved_bytes
+from clusterwright.estimators.said import GIB, measured_memory_gib, saving_of
+from clusterwright.estimators.training import Estimates, run
 from clusterwright.hardware import FabricKind, Node
 from clusterwright.measurement import JOB_NUMBERS
 from clusterwright.model import Attention, Block, Experts, FeedForward, Model
@@ -28,13 +30,12 @@ if TYPE_CHECKING:
     from clusterwright.hardware import Accelerator
     from clusterwright.measurement import Calibration, TrainingRun
 
-GIB = float(2**30)
-CONTEXT_GIB = 1.6
-"""What nvidia-smi counts beyond the allocator: context, libraries, NCCL [GiB]."""
-RESERVED = 1.06
-"""Reserved over allocated: fragments and rounding of the caching allocator."""
+PIPELINE_SPLIT_UNTIL = 2025.25
+"""When torchtitan's pipeline began to run one sequence at a time, not one part for every stage (#1073, April 2025)."""
 DEFAULT_NIC_BITS_PER_S = {"volta": 12.5e9, "ampere": 200e9, "ada": 25e9}
 """Scale-out bandwidth of one accelerator in the usual node of its time; 400 Gb/s for all later ones [bit/s]."""
+RAN_IN = 0.97
+"""Share of an accelerator's memory that a run which did run may have allocated: all but context and libraries."""
 COLUMNS = tuple(f for f in Layouts.__dataclass_fields__)
 
 
@@ -62,6 +63,13 @@ class Scored:
     assumptions: tuple[str, ...]
     parts: Mapping[str, float]
     """What the step time is the sum of [s]."""
+    memory_parts: Mapping[str, float]
+    """What the allocated memory is the sum of [B]."""
+
+    @property
+    def measured_memory_gib(self) -> float | None:
+        """The measured peak [GiB]."""
+        return measured_memory_gib(self.run)
 
     def document(self) -> dict[str, Any]:
         """As printed; memory in GiB, as the sources print it."""
@@ -73,7 +81,7 @@ class Scored:
             "step_low_s": self.low_s,
             "step_high_s": self.high_s,
             "assumptions": list(self.assumptions),
-            "measured_memory_gb": self.run.number("peak_mem_gb"),
+            "measured_memory_gb": self.measured_memory_gib,
             "estimated_memory_gb": self.memory_gib,
         }
 
@@ -104,7 +112,7 @@ def score(
 
 def _key(observed: TrainingRun) -> tuple[Any, ...]:
     columns = ("model", "gpu", "interconnect", "precision", "framework", "source_date")
-    return (*(observed.text(c) for c in columns), *(observed.number(n) for n in JOB_NUMBERS))
+    return (*(observed.text(c) for c in columns), *(observed.number(n) for n in JOB_NUMBERS), saving_of(observed))
 
 
 def _unusable(observed: TrainingRun, known: Known) -> str:
@@ -148,6 +156,7 @@ def job_of(observed: TrainingRun, known: Known) -> Job | str:
         observed.text("framework") or "any",
         observed.year,
         method,
+        saving=saving_of(observed),
     )
 
 
@@ -173,12 +182,15 @@ def model_of(observed: TrainingRun, known: Known) -> Model | str:
     feed: FeedForward | Experts = FeedForward(ffn=observed.whole("ffn") or width, gated=gated)
     if experts > 1:
         feed = Experts(experts=experts, top_k=observed.whole("moe_topk", 1), ffn=width, gated=gated)
-    return Model(
+    model = Model(
         name=observed.text("model") or "run",
         hidden=hidden,
         vocab=observed.whole("vocab", 32000),
         blocks=(Block(count=layers, mixer=mixer, feed=feed),),
     )
+    tied = model.model_copy(update={"tied": True})
+    count = (observed.number("params_b") or 0.0) * 1e9
+    return tied if count and abs(tied.parameters - count) < abs(model.parameters - count) else model
 
 
 def node_of(observed: TrainingRun, accelerator: Accelerator) -> Node:
@@ -220,6 +232,14 @@ def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], lis
     world, assumed = observed.whole("n_gpus"), []
     degrees = [n for n in ("tp", "cp", "pp") if observed.number(n)]
     fixed = {n: observed.whole(n, 1) for n in ("tp", "cp", "pp", "vpp", "ep")}
+    if not observed.number("pp") and observed.number("dp"):
+        rest = world / (fixed["tp"] * fixed["cp"] * observed.whole("dp"))
+        if rest > 1 and rest == int(rest):
+            assumed.append("pipeline: the accelerators that the other degrees leave")
+            fixed["pp"] = int(rest)
+    if fixed["pp"] > 1 and not observed.number("vpp") and re.match(r"(?i).*; interleaved", observed.text("notes")):
+        assumed.append("interleaved pipeline: two chunks a stage")
+        fixed["vpp"] = 2
     choices = [fixed]
     if not degrees and not observed.number("dp"):
         assumed.append("layout: the best legal one")
@@ -242,7 +262,7 @@ def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], lis
                 {**choice, "dp": dp, "micro_batch": mbs, "global_batch": gbs, "sharding": code, "recompute": kind}
             )
     if _splits_local_batch(observed):
-        assumed.append("micro-batch: 1, the local batch is split over the pipeline")
+        assumed.append("micro-batch: the local batch is split over the pipeline")
     if not observed.number("mbs"):
         assumed.append("micro-batch: the largest that fits")
     return found, assumed
@@ -271,7 +291,9 @@ def _batches(observed: TrainingRun, dp: int) -> Iterator[tuple[int, int]]:
     gbs = observed.whole("gbs") or observed.whole("mbs") * dp
     if observed.number("mbs"):
         local = observed.whole("mbs")
-        yield 1 if _splits_local_batch(observed) else local, gbs
+        if _splits_local_batch(observed):
+            local = max(local // observed.whole("pp"), 1) if observed.year < PIPELINE_SPLIT_UNTIL else 1
+        yield local, gbs
         return
     each = max(gbs // dp, 1)
     yield from ((mbs, gbs) for mbs in (1, 2, 4, 8, 16, 32, 64) if each % mbs == 0)
@@ -288,26 +310,34 @@ def _score(
     for observed, (choices, assumed) in zip(same, options, strict=True):
         best = start + _pick(job, observed, found, lay, slice(start, start + len(choices)))
         start += len(choices)
-        memory = float(found.memory_bytes[best]) / GIB
-        kind = observed.text("mem_kind")
-        memory = memory if kind == "allocated" else memory * RESERVED + (CONTEXT_GIB if kind == "device" else 0.0)
+        memory = float(found.memory_bytes[best])
+        if observed.text("mem_kind") == "reserved":
+            memory = float(reserved_bytes(job, memory))
+        elif observed.text("mem_kind") == "device":
+            memory = float(device_bytes(job, lay, found.memory_bytes)[best])
         yield Scored(
             observed,
             float(found.step_time_s[best]),
             float(found.low_s[best]),
             float(found.high_s[best]),
-            memory,
+            memory / GIB,
             tuple(assumed),
             {name: float(seconds[best]) for name, seconds in found.parts.items()},
+            {name: float(part[best]) for name, part in found.memory_parts.items()},
         )
 
 
 def _pick(job: Job, observed: TrainingRun, found: Estimates, lay: Layouts, part: slice) -> int:
-    """Which option is meant: the fastest that fits; with a layout, the least recompute, the largest micro-batch."""
-    fits = found.memory_bytes[part] <= USABLE_MEMORY * job.accelerator.memory_bytes
-    if not fits.any():
-        return int(np.argmin(found.memory_bytes[part]))
+    """Which option is meant: the fastest that fits; with a layout, the least recompute, the largest micro-batch.
+
+    A run that fits by no option did fit: then the states are estimated too large, which says nothing of recompute.
+    """
+    fits = found.memory_bytes[part] <= RAN_IN * job.accelerator.memory_bytes
     if not any(observed.number(n) for n in ("tp", "cp", "pp", "dp")):
+        if not fits.any():
+            return int(np.argmin(found.memory_bytes[part]))
         return int(np.argmin(np.where(fits, found.step_time_s[part], np.inf)))
+    if not fits.any():
+        fits = lay.micro_batch[part] == lay.micro_batch[part].min()
     order = lay.recompute[part] * 1000 - lay.micro_batch[part]
     return int(np.argmin(np.where(fits, order, 10**9)))

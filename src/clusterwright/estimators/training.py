@@ -88,7 +88,12 @@ def run(
     efficiency = efficiency or shipped()
     stack = efficiency.stack_of(job.framework, job.year)
     machine = layers.Machine(
-        job.accelerator, efficiency.curve(job.accelerator.architecture), stack, efficiency.law, job.precision
+        job.accelerator,
+        efficiency.curve(job.accelerator.architecture),
+        stack,
+        efficiency.law,
+        job.precision,
+        job.method != "full",
     )
     device, kept = _device(job, machine, flat)
     wires = Wires.of(job, efficiency)
@@ -98,7 +103,7 @@ def run(
     spread = np.hypot(stack.spread, LOG_TO_SPREAD * np.log(np.maximum(_world(flat) / 8.0, 1.0)))
     if calibration is not None and calibration.runs:
         spread = np.minimum(spread, np.hypot(0.03, calibration.compute.spread))
-    memory_parts = hold(job, stack, flat, kept)
+    memory_parts = hold(job, flat)
     exposed = np.asarray(sum(v for k, v in parts.items() if k.endswith("communication")), dtype=float)
     found = Estimates(
         step,
@@ -129,27 +134,29 @@ def _shaped(found: Estimates, shape: tuple[int, ...]) -> Estimates:
 def _device(job: Job, machine: layers.Machine, lay: Layouts) -> tuple[Device, dict[str, Floats]]:
     (tp, cp, ep, batch), where = distinct(lay.tp, lay.cp, lay.ep, lay.micro_batch)
     axes = (tp.astype(float), cp.astype(float), ep.astype(float), batch.astype(float))
-    total = np.zeros((6, len(tp)))
+    total = np.zeros((7, len(tp)))
     largest = np.zeros(len(tp))
     for block in job.model.kinds:
         one = layers.layer(machine, block, job.model.hidden, job.sequence_length, axes)
-        total += block.count * np.array([one.products, one.attention, one.elementwise, one.kept, one.core, one.forward])
+        total += block.count * np.array(
+            [one.products, one.backward, one.attention, one.elementwise, one.kept, one.core, one.forward]
+        )
         largest = np.maximum(largest, one.kept)
     tokens = axes[3] * job.sequence_length / axes[1]
-    logits = layers.product(machine, tokens, job.model.vocab / axes[0], job.model.hidden, wide=True)
+    logits = layers.linear(machine, tokens, job.model.vocab / axes[0], job.model.hidden, wide=True)
     loss = roofline.memory_bound_time(14.0 * tokens * job.model.vocab / axes[0], machine.bandwidth)
-    head = (3 * logits + loss) * (1 + job.model.mtp)
+    head = (logits[0] + logits[1] + loss) * (1 + job.model.mtp)
     count = job.model.layers
     stage = np.ceil(count / lay.pp)
     slots = lay.pp * lay.vpp
     padded = (count % slots != 0) & ((count + 2) % slots == 0)
     stage = np.where(padded, (count + 2) / lay.pp, stage)
     mean = total / count
-    products, attention, elementwise, kept, core, forward = (mean[i][where] for i in range(6))
+    products, backward, attention, elementwise, kept, core, forward = (mean[i][where] for i in range(7))
     last = np.where(padded, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
-    layer_time = 3 * products + (1 + machine.attention_backward) * attention + 3 * elementwise
+    layer_time = products + backward + (1 + machine.attention_backward) * attention + 3 * elementwise
     exposed_head = np.maximum(head[where] - np.maximum(stage - np.maximum(last, 0), 0) * layer_time, 0.0)
-    device = Device(products, attention, elementwise, exposed_head, forward, stage, attention)
+    device = Device(products, backward, attention, elementwise, exposed_head, forward, stage, attention)
     return device, {
         "kept": kept,
         "core": core,
@@ -168,7 +175,7 @@ def _step(
 ) -> dict[str, Floats]:
     stack, lora = machine.stack, job.method != "full"
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1).astype(float)
-    products = (2.0 if lora else 3.0) * device.products * device.layers * stack.factor
+    products = (device.products + device.backward) * device.layers * stack.factor
     attention = (1 + machine.attention_backward) * device.attention * device.layers * stack.factor
     elementwise = 3.0 * device.elementwise * device.layers * stack.factor
     again = np.where(
@@ -181,7 +188,8 @@ def _step(
     mixtures = sum(b.count for b in job.model.blocks if isinstance(b.feed, Experts)) / job.model.layers
     relaunched = np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
     serial = np.where(lay.pp > 1, 1.0 + stack.pipeline_host * lay.tp, 1.0)
-    host = (stack.host + stack.host_experts * mixtures) * device.layers * relaunched * serial
+    eager = not any(job.accelerator.architecture.startswith(name) for name in stack.graphs)
+    host = eager * (stack.host + stack.host_experts * mixtures) * device.layers * relaunched * serial
     floor = np.maximum(busy + talk["tp"] + talk["ep"], host) - busy - talk["tp"] - talk["ep"]
     if calibration is not None:
         scale = calibration.compute.value

@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from clusterwright.units import Array, Bytes, BytesPerSecond, Count, Seconds
 
-HALF_FILL = 4e6
+HALF_FILL = 1e7
 """Message at which half of a ring's pipeline fill time is paid [B]; from NCCL sweeps on A100 and H100."""
 
 
@@ -35,6 +35,48 @@ def start_up(message: Bytes, *, latency: Seconds, fill: Seconds) -> Seconds:
     2e-05
     """
     return latency + fill * message / (message + HALF_FILL)
+
+
+def ring_latency(ranks: Count, local: Count, *, inside: Seconds, outside: Seconds) -> Seconds:
+    r"""Time in which one message passes once around a ring, :math:`(d - 1) a_o + (p - d) a_u`.
+
+    Source: the tuning model of NCCL, https://github.com/NVIDIA/nccl, src/graph/tuning.cc: a ring's latency is the
+    number of hops inside and between nodes times their hardware latency; a gather passes once, a reduction twice.
+
+    Args:
+        ranks: Ranks of the group, :math:`p`. [1]
+        local: Ranks of the group in one scale-up domain. [1]
+        inside: Latency of a hop in the domain, :math:`a_u`. [s]
+        outside: Latency of a hop between domains, :math:`a_o`. [s]
+
+    Returns:
+        Time. [s]
+
+    >>> ring_latency(16, 8, inside=2e-6, outside=14e-6)
+    4.2e-05
+    """
+    domains = ranks / local
+    return (domains - 1) * outside + (ranks - domains) * inside
+
+
+def tree_latency(ranks: Count, local: Count, *, inside: Seconds, outside: Seconds) -> Seconds:
+    r"""Time of an all-reduce's latency up and down a tree of domains, :math:`2 (\log_2 d \, a_o + (g - 1) a_u)`.
+
+    Source and arguments as `ring_latency`.
+
+    Args:
+        ranks: Ranks of the group, :math:`p`. [1]
+        local: Ranks of the group in one scale-up domain, :math:`g`. [1]
+        inside: Latency of a hop in the domain. [s]
+        outside: Latency of a hop between domains. [s]
+
+    Returns:
+        Time. [s]
+
+    >>> float(tree_latency(32, 8, inside=2e-6, outside=14e-6))
+    8.4e-05
+    """
+    return 2 * (np.log2(np.maximum(ranks / local, 1.0)) * outside + (local - 1) * inside)
 
 
 def all_gather_ring(

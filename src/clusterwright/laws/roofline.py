@@ -16,32 +16,31 @@ TILE_ROWS = 128
 TILE_COLUMNS = 256
 
 
-def tile_quantisation(m: Count, n: Count, multiprocessors: Count) -> Share:
+def tile_quantisation(m: Count, n: Count, multiprocessors: Count, groups: Count = 1) -> Share:
     r"""Share of the multiprocessors' time that tiles of the result fill.
 
     .. math::
 
-        q = \frac{m n}{128 \cdot 256 \; \lceil t / S \rceil \, S}, \quad
-        t = \lceil m/128 \rceil \lceil n/256 \rceil
+        f = \frac{g m n}{128 \cdot 256 \; \lceil t / S \rceil \, S}, \quad
+        t = g \lceil m/128 \rceil \lceil n/256 \rceil
 
-    Half of the last wave's idle time is won back by smaller tiles and split depth (NVIDIA, "Matrix
-    Multiplication Background User's Guide", sections on tile and wave quantisation).
+    Source: NVIDIA, "Matrix Multiplication Background User's Guide", sections on tile and wave quantisation.
 
     Args:
         m: Rows of the result. [1]
         n: Columns of the result. [1]
         multiprocessors: Streaming multiprocessors of the accelerator, :math:`S`. [1]
+        groups: Products of that size in one launch, :math:`g`. [1]
 
     Returns:
         Share between 0 and 1. [1]
 
-    >>> float(tile_quantisation(128, 256 * 132, 132))
-    1.0
+    >>> float(tile_quantisation(128, 256 * 132, 132)), float(tile_quantisation(128, 256, 132, groups=132))
+    (1.0, 1.0)
     """
-    tiles = np.ceil(np.asarray(m) / TILE_ROWS) * np.ceil(np.asarray(n) / TILE_COLUMNS)
+    tiles = groups * np.ceil(np.asarray(m) / TILE_ROWS) * np.ceil(np.asarray(n) / TILE_COLUMNS)
     waves = np.ceil(tiles / multiprocessors)
-    filled = np.asarray(m, dtype=float) * n / (TILE_ROWS * TILE_COLUMNS * waves * multiprocessors)
-    return 0.5 * (filled + np.sqrt(filled))
+    return groups * np.asarray(m, dtype=float) * n / (TILE_ROWS * TILE_COLUMNS * waves * multiprocessors)
 
 
 def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
@@ -52,16 +51,23 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
     peak: FlopPerSecond,
     share: Share,
     half_depth: Array,
+    waves: Array,
     multiprocessors: Count,
     bandwidth: BytesPerSecond,
     element_bytes: Array,
+    result_bytes: Array = 2.0,
+    start: Seconds = 0.0,
+    groups: Count = 1,
 ) -> Seconds:
-    r"""Time of one matrix product: the slower of compute and memory.
+    r"""Time of one matrix product, or of a group of equal ones in one launch: the slower of compute and memory.
 
     .. math::
 
-        t = \max\left(\frac{2 m n k}{p \, \eta \, q(m, n) \, k / (k + k_{1/2})},
-        \frac{e (m k + k n) + 2 m n}{b}\right)
+        t = t_0 + g \max\left(\frac{2 m n (k + k_{1/2})}{p \, \eta \, f(m, n)^w},
+        \frac{e (m k + k n) + r m n}{b}\right)
+
+    Kernels of libraries split the last wave's work more or less well: :math:`w` is near 0 where they win all of
+    its idle time back and 1 where they win nothing (:math:`f`: `tile_quantisation`).
 
     Args:
         m: Rows of the result. [1]
@@ -69,13 +75,17 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
         k: Depth of the sum. [1]
         peak: Dense peak, :math:`p`. [FLOP/s]
         share: Sustained share of the peak on large products, :math:`\eta`. [1]
-        half_depth: Depth at which half of that share is reached. [1]
+        half_depth: Depth that filling and draining cost, :math:`k_{1/2}`. [1]
+        waves: Weight of the last wave's idle time, :math:`w`. [1]
         multiprocessors: Streaming multiprocessors. [1]
         bandwidth: Memory bandwidth, :math:`b`. [B/s]
         element_bytes: Bytes of an input value, :math:`e`. [B]
+        result_bytes: Bytes moved for a value of the result, :math:`r`. [B]
+        start: Time to start and end the kernel, :math:`t_0`. [s]
+        groups: Equal products in one launch, :math:`g`. [1]
 
     Returns:
-        Time without launch. [s]
+        Time. [s]
 
     >>> t = matrix_product_time(
     ...     8192,
@@ -83,7 +93,8 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
     ...     8192,
     ...     peak=989e12,
     ...     share=0.78,
-    ...     half_depth=500,
+    ...     half_depth=150,
+    ...     waves=0.1,
     ...     multiprocessors=132,
     ...     bandwidth=3.35e12,
     ...     element_bytes=2,
@@ -91,12 +102,12 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
     >>> 1.0e-3 < float(t) < 2.0e-3
     True
     """
-    ramp = np.asarray(k, dtype=float) / (np.asarray(k) + half_depth)
-    compute = 2.0 * m * n * k / (peak * share * ramp * tile_quantisation(m, n, multiprocessors))
-    memory = (
-        element_bytes * (np.asarray(m, dtype=float) * k + np.asarray(k, dtype=float) * n) + 2.0 * m * n
-    ) / bandwidth
-    return np.maximum(compute, memory)
+    m, n, k = (np.asarray(v, dtype=float) for v in (m, n, k))
+    compute = (
+        2.0 * m * n * (k + half_depth) / (peak * share * tile_quantisation(m, n, multiprocessors, groups) ** waves)
+    )
+    memory = (element_bytes * (m * k + k * n) + result_bytes * m * n) / bandwidth
+    return start + groups * np.maximum(compute, memory)
 
 
 def memory_bound_time(moved: Bytes, bandwidth: BytesPerSecond) -> Seconds:
@@ -115,21 +126,42 @@ def memory_bound_time(moved: Bytes, bandwidth: BytesPerSecond) -> Seconds:
     return moved / bandwidth
 
 
-def attention_time(operations: Flop, *, peak: FlopPerSecond, share: Share) -> Seconds:
-    """Time of a fused attention kernel: operations over the sustained share of the peak.
+def attention_time(  # noqa: PLR0913 - the quantities of the law
+    operations: Flop,
+    *,
+    peak: FlopPerSecond,
+    share: Share,
+    length: Count,
+    half_length: Array,
+    head_size: Count,
+    half_head: Array,
+    start: Seconds = 0.0,
+) -> Seconds:
+    r"""Time of a fused attention kernel: its sustained share of the peak falls with short rows and small heads.
+
+    .. math::
+
+        t = t_0 + \frac{o}{p \, \eta} \; \frac{s + s_{1/2}}{s} \;
+        \frac{d + d_{1/2}}{d} \, \frac{128}{128 + d_{1/2}}
 
     Args:
-        operations: Floating-point operations. [FLOP]
-        peak: Dense bf16 peak. [FLOP/s]
-        share: Sustained share of it. [1]
+        operations: Floating-point operations, :math:`o`. [FLOP]
+        peak: Dense bf16 peak, :math:`p`. [FLOP/s]
+        share: Sustained share of it on long rows with heads of 128, :math:`\eta`. [1]
+        length: Sequence length, :math:`s`. [tokens]
+        half_length: Length at which half of the share is reached, :math:`s_{1/2}`. [tokens]
+        head_size: Size of a head, :math:`d`. [1]
+        half_head: Size of a head that costs as much as it computes, :math:`d_{1/2}`. [1]
+        start: Time to start and end the kernel, :math:`t_0`. [s]
 
     Returns:
         Time. [s]
 
-    >>> attention_time(989e12, peak=989e12, share=0.5)
+    >>> attention_time(989e12, peak=989e12, share=0.5, length=8192, half_length=0, head_size=128, half_head=50)
     2.0
     """
-    return operations / (peak * share)
+    heads = (head_size + half_head) / head_size * 128.0 / (128.0 + half_head)
+    return start + operations / (peak * share) * (length + half_length) / length * heads
 
 
 def host_bound(device: Seconds, host: Seconds) -> Seconds:
