@@ -47,9 +47,11 @@ def feasible(table: Table, constraints: Constraints) -> NDArray[np.int64]:
 
 
 def best(table: Table, among: NDArray[np.int64], objective: str) -> int:
-    """The row that is best by an objective; among equals the other objective, then fewer nodes, then simplicity."""
-    first, second = (table.time_s, table.cost_usd) if objective == "time" else (table.cost_usd, table.time_s)
-    slack = 1 + TIE if objective == "time" else 1.0
-    equal = among[first[among] <= first[among].min() * slack]
-    order = np.lexsort((table.tie[equal], first[equal], second[equal]))
-    return int(equal[order[0]])
+    """The row that is best by an objective: of the points of the front within `TIE` of the best the fewest nodes.
+
+    What lies on no front is beaten in time and money by another, so that no tie makes it the choice.
+    """
+    points = among[front(table.time_s[among], table.cost_usd[among], table.tie[among])]
+    value = (table.time_s if objective == "time" else table.cost_usd)[points]
+    near = points[value <= value.min() * (1 + TIE)]
+    return int(near[np.argmin(table.tie[near])])
