@@ -172,7 +172,7 @@ def _lines(chosen: Candidate) -> list[tuple[str, str]]:
     found, store = chosen.estimate, chosen.storage
     nodes = "node" if chosen.nodes == 1 else "nodes"
     step = f"{show_duration(found.step_time_s)} ({found.interval[0]:.2f} to {found.interval[1]:.2f} s, 80%)"
-    run = f"{show_duration(found.train_time_s)}, goodput {found.goodput:.1%}, {show_money(found.cost_usd)}"
+    run = f"{show_duration(found.train_time_s)}, goodput {found.goodput:.1%}, {_sums(chosen)}"
     saves = f"{show_bytes(store.checkpoint_bytes)} every {show_duration(store.checkpoint_interval_s)}"
     return [
         ("cluster", f"{chosen.nodes} {nodes} and {chosen.spares} spare, {chosen.accelerators} accelerators"),
@@ -186,9 +186,18 @@ def _lines(chosen: Candidate) -> list[tuple[str, str]]:
     ]
 
 
+def _sums(chosen: Candidate) -> str:
+    """What the job pays, and what is committed to in whole where that is more."""
+    found = chosen.estimate
+    whole = found.commitment_usd
+    more = f" of {show_money(whole)} committed" if whole is not None and whole > found.cost_usd else ""
+    return f"{show_money(found.cost_usd)}{more}"
+
+
 def _offer(chosen: Candidate) -> str:
     offer = chosen.offer
-    place = f"{offer.provider} {offer.instance}, {offer.term}" + (f", {offer.region}" if offer.region else "")
+    term = "" if offer.term == offer.provider else f", {offer.term}"
+    place = f"{offer.provider} {offer.instance}{term}" + (f", {offer.region}" if offer.region else "")
     seen = f", seen {offer.seen.isoformat()}" if offer.seen else ""
     return f"{place}, ${offer.usd_per_accelerator_hour:.2f} an accelerator-hour{seen}"
 
@@ -220,7 +229,8 @@ def _front(plan: Plan) -> Table:
         lay, found = one.layout, one.estimate
         table.add_row(
             ">" if one == plan.chosen else "", f"{one.accelerators} {one.accelerator}",
-            f"{one.offer.provider}, {one.offer.term}, ${one.offer.usd_per_accelerator_hour:.2f}",
+            f"{', '.join(dict.fromkeys((one.offer.provider, one.offer.term)))}, "
+            f"${one.offer.usd_per_accelerator_hour:.2f}",
             f"{lay.tp} {lay.cp} {lay.pp} {lay.vpp} {lay.ep} {lay.dp}", show_duration(found.train_time_s),
             show_money(found.cost_usd), f"{found.mfu:.0%}",
         )  # fmt: skip

@@ -75,6 +75,8 @@ class Quote:
     """Mean time of one node until the provider takes it away. [s]"""
     reclaim_source: str = ""
     beside: Beside = Beside()
+    more_sources: tuple[str, ...] = ()
+    """Of what is paid besides the node, and of what is assumed of it."""
 
     @classmethod
     def of(cls, offer: Offer, accelerators: int) -> Quote:

@@ -293,13 +293,24 @@ def assumptions(owned: Owned) -> tuple[str, ...]:
     return (*found, "owning: taxes, a hall of one's own, software licences and moving in are in no part")
 
 
+def sources(owned: Owned) -> tuple[str, ...]:
+    """Where the figures of the parts that count were read."""
+    figures = [owned.server.price, *(f for key in UNCERTAIN[1:] if _counts(owned, key) for f in [owned.worth(key)])]
+    more = (owned.figures.storage, owned.figures.storage_capacity) if "storage" not in owned.without else ()
+    return tuple(dict.fromkeys(f.source for f in (*figures, *more)))
+
+
+def _counts(owned: Owned, key: str) -> bool:
+    return key not in owned.without and _part_of(key) not in owned.without
+
+
 def spread(owned: Owned, nodes: int) -> tuple[Floats, Floats, tuple[str, ...]]:
     """What an hour of owning costs when one figure after the other is at its low and at its high.
 
     Returns:
         With each figure at the end that makes owning cheaper, with each at the other [USD], and the figures' names.
     """
-    names = tuple(key for key in UNCERTAIN if key not in owned.without and _part_of(key) not in owned.without)
+    names = tuple(key for key in UNCERTAIN if _counts(owned, key))
     ends = np.array([
         sorted(float(owned.at(key, value).usd_per_hour(nodes)) for value in owned.worth(key).span) for key in names
     ]).reshape(len(names), 2)  # fmt: skip

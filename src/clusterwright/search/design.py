@@ -227,7 +227,10 @@ def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known)
         ),
         "sources": sources(table.setting, row, known.catalogue.sources),
     })  # fmt: skip
-    return found if known.site is None else with_facility(found, known.site, known.parts, known.rates)
+    if known.site is None:
+        return found
+    rates = table.setting.rates_of(row.quote, row.kind.node.accelerators)
+    return with_facility(found, known.site, known.parts, rates)
 
 
 def _named(setting: Setting, kind: Kind) -> dict[str, Any]:
@@ -265,7 +268,7 @@ def tree(setting: Setting, kind: Kind, quote: Quote, chosen: Candidate) -> Term:
 def sources(setting: Setting, row: Row, known: Mapping[str, Source]) -> tuple[str, ...]:
     """Where the figures behind a candidate come from, each once; keys of the catalogue in full."""
     keys = [
-        row.quote.source, *row.kind.node.sources, *row.kind.accelerator.sources, *setting.model.sources,
+        row.quote.source, *row.quote.more_sources, *row.kind.node.sources, *row.kind.accelerator.sources, *setting.model.sources,
         *setting.rates.sources, *setting.parts.sources,
     ]  # fmt: skip
     found = [f"{s.title}: {s.url} (seen {s.seen})" if (s := known.get(key)) else key for key in keys]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from clusterwright.errors import unknown
 from clusterwright.estimators.cost import Beside, Quote, node_power
-from clusterwright.estimators.ownership import Owned
+from clusterwright.estimators.ownership import Owned, sources
 from clusterwright.estimators.storage import CHECKPOINTS_KEPT, token_bytes
 from clusterwright.hardware import FabricKind
 from clusterwright.plan import Rejected
@@ -99,14 +99,21 @@ class Deal:
     def quote(self, offer: Offer, accelerators: int) -> Quote:
         """The quote of an offer for a node of that many accelerators."""
         limits = self.workload.constraints
+        renting = self.catalogue.renting
+        beside = [renting.storage, renting.storage_capacity]
+        if self.workload.storage.egress:
+            beside.append(renting.egress_of(offer.provider).price)
         quote = replace(
             Quote.of(offer, accelerators), beside=self.beside(offer.provider), kept_s=limits.horizon,
-            utilisation=limits.utilisation,
+            utilisation=limits.utilisation, more_sources=tuple(f.source for f in beside),
         )  # fmt: skip
         if offer.term != "spot":
             return quote
-        reclaim = self.catalogue.renting.reclaim_of(offer.provider, offer.accelerator)
-        return replace(quote, node_mtbi_s=reclaim.node_mtbi_s, reclaim_source=reclaim.share.cited)
+        reclaim = renting.reclaim_of(offer.provider, offer.accelerator)
+        return replace(
+            quote, node_mtbi_s=reclaim.node_mtbi_s, reclaim_source=reclaim.share.cited,
+            more_sources=(*quote.more_sources, reclaim.share.source, renting.worst_reclaim.source),
+        )  # fmt: skip
 
     def owned(self, server: Server, node: Node, *, without: frozenset[str] = frozenset()) -> Quote:
         """Buying that kind of node, with the network, for as long as it is kept."""
@@ -123,6 +130,7 @@ class Deal:
             provider="owned", term="owned", instance=node.name, usd_per_node_hour=each,
             usd_per_accelerator_hour=each / node.accelerators, commitment_s=kept, seen=day_of(server.price.seen),
             source=server.price.source, owned=bought, kept_s=limits.horizon, utilisation=limits.utilisation,
+            more_sources=sources(bought),
         )  # fmt: skip
 
 

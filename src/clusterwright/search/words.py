@@ -23,7 +23,8 @@ RIVALS = 3
 def name_of(candidate: Candidate) -> str:
     """A cluster and its price in a few words."""
     offer = candidate.offer
-    return f"{candidate.accelerators} {candidate.accelerator} ({offer.provider}, {offer.term})"
+    terms = dict.fromkeys((offer.provider, offer.term))
+    return f"{candidate.accelerators} {candidate.accelerator} ({', '.join(terms)})"
 
 
 def reasons(table: Table, index: int, plan: Plan, workload: Workload) -> tuple[str, ...]:
