@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         goodput,
         load_workload,
         read_calibration,
+        schedule,
         targets,
         validate,
     )
@@ -44,6 +45,7 @@ __all__ = [
     "goodput",
     "load_workload",
     "read_calibration",
+    "schedule",
     "targets",
     "validate",
 ]

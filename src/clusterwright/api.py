@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from clusterwright.plan import Plan
     from clusterwright.search.design import Known, Wish
     from clusterwright.search.question import Answer
+    from clusterwright.simulation.scheduling import Job, Schedule
     from clusterwright.term import Term
     from clusterwright.validation import Scoreboard
     from clusterwright.workload import Workload
@@ -50,6 +51,7 @@ __all__ = [
     "goodput",
     "load_workload",
     "read_calibration",
+    "schedule",
     "targets",
     "validate",
 ]
@@ -313,6 +315,32 @@ def failure_rates(**changes: float) -> FailureRates:
     from clusterwright.catalog.cluster_parts import load_failure_rates
 
     return load_failure_rates().model_copy(update=changes)
+
+
+def schedule(
+    jobs: Iterable[Job] | Path | str | None = None,
+    *,
+    nodes: int,
+    leaf_nodes: int = 32,
+    policies: Iterable[str] = ("piecemeal", "gang", "backfill", "topology"),
+) -> tuple[Schedule, ...]:
+    """Play jobs that need all of their nodes at once, under each policy.
+
+    Args:
+        jobs: Jobs, or a CSV file of ``name``, ``nodes``, ``run_s`` and ``submitted_s``; by default two of 48 nodes.
+        nodes: Of the cluster. [1]
+        leaf_nodes: Nodes on one leaf. [1]
+        policies: Of ``piecemeal``, ``gang``, ``backfill``, ``topology``.
+
+    Raises:
+        InputError: the file is wrong, or a job is larger than the cluster.
+    """
+    from clusterwright.files import read_text
+    from clusterwright.simulation.scheduling import TWO_OF_48, play, read_jobs
+
+    wanted = TWO_OF_48 if jobs is None else jobs
+    asked = read_jobs(read_text(wanted), str(wanted)) if isinstance(wanted, (str, Path)) else tuple(wanted)
+    return tuple(play(asked, nodes, policy, leaf_nodes=leaf_nodes) for policy in policies)
 
 
 def targets() -> tuple[Target, ...]:

@@ -6,9 +6,8 @@ import random
 
 import pytest
 
-from clusterwright.simulation.scheduling import Job, Policy, play
-
-TWO = [Job("a", 48, 3600.0), Job("b", 48, 3600.0)]
+from clusterwright.errors import InputError
+from clusterwright.simulation.scheduling import TWO_OF_48, Job, Policy, play, read_jobs
 
 
 def traffic(seed: int, count: int = 200) -> list[Job]:
@@ -21,7 +20,7 @@ def traffic(seed: int, count: int = 200) -> list[Job]:
 
 
 def test_two_jobs_of_48_nodes_on_64_wait_for_each_other_for_ever_when_nodes_come_piecemeal() -> None:
-    schedule = play(TWO, 64, Policy.PIECEMEAL)
+    schedule = play(TWO_OF_48, 64, Policy.PIECEMEAL)
     assert schedule.deadlocked
     assert ("a", "b") == schedule.stuck
     assert 64 == schedule.held_idle
@@ -30,14 +29,14 @@ def test_two_jobs_of_48_nodes_on_64_wait_for_each_other_for_ever_when_nodes_come
 
 @pytest.mark.parametrize("policy", [Policy.GANG, Policy.BACKFILL, Policy.TOPOLOGY])
 def test_all_or_nothing_runs_them_one_after_the_other(policy: Policy) -> None:
-    schedule = play(TWO, 64, policy)
+    schedule = play(TWO_OF_48, 64, policy)
     assert not schedule.deadlocked
     assert [0.0, 3600.0] == [ran.start_s for ran in schedule.ran]
     assert 7200.0 == schedule.end_s
 
 
 def test_piecemeal_is_no_trouble_where_all_jobs_fit_together() -> None:
-    assert [0.0, 0.0] == [ran.start_s for ran in play(TWO, 96, Policy.PIECEMEAL).ran]
+    assert [0.0, 0.0] == [ran.start_s for ran in play(TWO_OF_48, 96, Policy.PIECEMEAL).ran]
 
 
 @pytest.mark.parametrize("policy", [Policy.GANG, Policy.BACKFILL, Policy.TOPOLOGY])
@@ -69,5 +68,32 @@ def test_a_backfilled_job_does_not_delay_the_head_of_the_queue() -> None:
 
 
 def test_a_job_larger_than_the_cluster_is_refused() -> None:
-    with pytest.raises(ValueError, match="asks for 65 of 64 nodes"):
+    with pytest.raises(InputError, match="asks for 65 of 64 nodes"):
         play([Job("a", 65, 1.0)], 64, Policy.GANG)
+
+
+def test_jobs_hold_nodes_idle_only_when_nodes_come_one_by_one() -> None:
+    jobs = [Job("runs", 40, 1000.0), Job("waits", 48, 100.0, submitted_s=1.0)]
+    piecemeal, gang = play(jobs, 64, Policy.PIECEMEAL), play(jobs, 64, Policy.GANG)
+    assert 24 * 999.0 == piecemeal.held_node_s
+    assert 0.0 == gang.held_node_s
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "column name, nodes, run_s is missing"),
+        ("name,nodes\na,1", "column run_s is missing"),
+        ("name,nodes,run_s", "no jobs"),
+        ("name,nodes,run_s\na,1.5,60", "line 2: nodes '1.5' is not a whole number"),
+        ("name,nodes,run_s\na,0,60", "line 2: nodes '0' is not a number of at least 1"),
+        ("name,nodes,run_s\na,1,nan", "line 2: run_s 'nan'"),
+        ("name,nodes,run_s\n,1,60", "line 2: name is missing"),
+        ("name,nodes,run_s\na,1,60\na,2,60", "line 3: name 'a' is there already"),
+        ("name,nodes,run_s,submitted_s\na,1,60,-5", "line 2: submitted_s '-5'"),
+    ],
+)
+def test_a_wrong_job_is_refused_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=r"jobs\.csv") as told:
+        read_jobs(text, "jobs.csv")
+    assert said in str(told.value)

@@ -22,6 +22,7 @@ VERBS = {
     "targets": "list what emit can write",
     "fabric": "design the scale-out network of a cluster",
     "goodput": "failures, checkpoints and useful time",
+    "schedule": "jobs in gangs or piecemeal: deadlock, waiting, locality",
     "diagnose": "read logs and name the cause, or say unknown",
     "catalog": "the facts: accelerators, nodes, models, offers",
 }

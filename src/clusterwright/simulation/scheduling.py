@@ -8,10 +8,15 @@ first where that does not delay the head of the queue (EASY: Lifka 1995, "The AN
 
 from __future__ import annotations
 
+import csv
 import heapq
+import io
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from clusterwright.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +39,64 @@ class Job:
     nodes: int
     run_s: float
     submitted_s: float = 0.0
+
+
+TWO_OF_48 = (Job("a", 48, 3600.0), Job("b", 48, 3600.0))
+"""Each fits a cluster of 64 nodes, both together do not: the least example of the deadlock."""
+MOST_JOBS = 100_000
+_COLUMNS = {"name", "nodes", "run_s"}
+
+
+def read_jobs(text: str, where: str) -> tuple[Job, ...]:
+    r"""Jobs from CSV: columns ``name``, ``nodes``, ``run_s`` and, where they do not all come at once, ``submitted_s``.
+
+    Args:
+        text: Of the file.
+        where: What to call it in a message.
+
+    Raises:
+        InputError: a column is missing, or a value cannot be; names the line.
+
+    >>> read_jobs("name,nodes,run_s\na,4,60", "jobs.csv")
+    (Job(name='a', nodes=4, run_s=60.0, submitted_s=0.0),)
+    """
+    rows = csv.DictReader(io.StringIO(text))
+    missing = _COLUMNS - set(rows.fieldnames or ())
+    if missing:
+        raise InputError(f"{where}: column {', '.join(sorted(missing))} is missing; write name,nodes,run_s,submitted_s")
+    jobs: dict[str, Job] = {}
+    for row in rows:
+        job = _job(row, f"{where}: line {rows.line_num}")
+        if job.name in jobs:
+            raise InputError(f"{where}: line {rows.line_num}: name {job.name!r} is there already")
+        if len(jobs) == MOST_JOBS:
+            raise InputError(f"{where}: more than {MOST_JOBS:,} jobs")
+        jobs[job.name] = job
+    if not jobs:
+        raise InputError(f"{where}: no jobs")
+    return tuple(jobs.values())
+
+
+def _job(row: dict[str, str | None], where: str) -> Job:
+    """One row as a job."""
+
+    def number(key: str, least: float) -> float:
+        text = row.get(key) or ("0" if key == "submitted_s" else "")
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not (math.isfinite(value) and value >= least):
+            raise InputError(f"{where}: {key} {text!r} is not a number of at least {least:g}")
+        return value
+
+    nodes = number("nodes", 1)
+    if nodes != int(nodes):
+        raise InputError(f"{where}: nodes {row['nodes']!r} is not a whole number")
+    name = (row["name"] or "").strip()
+    if not name:
+        raise InputError(f"{where}: name is missing")
+    return Job(name, int(nodes), number("run_s", 0), number("submitted_s", 0))
 
 
 @dataclass(frozen=True)
@@ -64,6 +127,8 @@ class Schedule:
     held_idle: int
     """Nodes held by jobs that never start."""
     end_s: float
+    held_node_s: float = 0.0
+    """Node-seconds that jobs held while they waited for the rest of their nodes."""
 
     @property
     def deadlocked(self) -> bool:
@@ -144,19 +209,26 @@ def play(jobs: Iterable[Job], nodes: int, policy: Policy | str, *, leaf_nodes: i
     coming = sorted(jobs, key=lambda job: (job.submitted_s, job.name))
     for job in coming:
         if job.nodes > nodes:
-            msg = f"job {job.name} asks for {job.nodes} of {nodes} nodes"
-            raise ValueError(msg)
-    now = 0.0
+            raise InputError(f"job {job.name} asks for {job.nodes} of {nodes} nodes; it could never run")
+    now = held_node_s = 0.0
     while coming or cluster.ends:
+        before = now
         now = min([*(job.submitted_s for job in coming[:1]), *(end for end, _ in cluster.ends[:1])])
+        held_node_s += (now - before) * _held_idle(cluster)
         while coming and coming[0].submitted_s <= now:
             cluster.queue.append(coming.pop(0))
         while cluster.ends and cluster.ends[0][0] <= now:
             cluster.free.update(cluster.held.pop(heapq.heappop(cluster.ends)[1]))
         _hand_out(cluster, now)
     waiting = tuple(job.name for job in cluster.queue)
-    idle = sum(len(cluster.held.get(name, ())) for name in waiting)
-    return Schedule(cluster.policy, tuple(cluster.ran), waiting, idle, now)
+    return Schedule(cluster.policy, tuple(cluster.ran), waiting, _held_idle(cluster), now, held_node_s)
+
+
+def _held_idle(cluster: _Cluster) -> int:
+    """Nodes of jobs that wait for more."""
+    if cluster.policy is not Policy.PIECEMEAL:
+        return 0
+    return sum(len(cluster.held.get(job.name, ())) for job in cluster.queue)
 
 
 def _hand_out(cluster: _Cluster, now: float) -> None:
