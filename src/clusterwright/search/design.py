@@ -268,8 +268,8 @@ def tree(setting: Setting, kind: Kind, quote: Quote, chosen: Candidate) -> Term:
 def sources(setting: Setting, row: Row, known: Mapping[str, Source]) -> tuple[str, ...]:
     """Where the figures behind a candidate come from, each once; keys of the catalogue in full."""
     keys = [
-        row.quote.source, *row.quote.more_sources, *row.kind.node.sources, *row.kind.accelerator.sources, *setting.model.sources,
-        *setting.rates.sources, *setting.parts.sources,
+        row.quote.source, *row.quote.more_sources, *row.kind.node.sources, *row.kind.accelerator.sources,
+        *setting.model.sources, *setting.rates.sources, *setting.parts.sources,
     ]  # fmt: skip
     found = [f"{s.title}: {s.url} (seen {s.seen})" if (s := known.get(key)) else key for key in keys]
     return tuple(dict.fromkeys(s for s in found if s))
