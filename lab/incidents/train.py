@@ -110,7 +110,9 @@ def checkpoint(folder: Path, step: int, weight: torch.Tensor) -> None:
     dist.barrier()
 
 
-def forward_and_backward(step: int, weight: torch.Tensor, kept: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+def forward_and_backward(
+    step: int, weight: torch.Tensor, kept: list[torch.Tensor]
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The loss and the gradient of one step, with this rank's mistake where it makes one."""
     while SAID.mistake.made("loop", step):
         time.sleep(0.01)

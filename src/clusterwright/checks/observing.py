@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import ahocorasick
 
+from clusterwright.checks.joining import Job
 from clusterwright.health import Evidence, Where
 from clusterwright.probes.envelope import normal_pci, time_of, where
+from clusterwright.probes.job import WORDS_ALONE as JOB_WORDS
 from clusterwright.probes.nvidia import WORDS as XID_WORDS
 from clusterwright.probes.nvidia import xid_line
 from clusterwright.probes.patterns import groups, pattern
@@ -52,8 +54,7 @@ class Observer:
     tools: set[str] = field(default_factory=set)
     readings: dict[str, list[Evidence]] = field(default_factory=dict)
     tables: dict[str, TableProbe] = field(default_factory=dict)
-    node: dict[str, str] = field(default_factory=dict)
-    """The host that a file speaks of, where its lines name one."""
+    job: Job = field(default_factory=Job)
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _faults: Any = None
     """Automaton from words to the faults that want them."""
@@ -76,7 +77,7 @@ class Observer:
     def words(self) -> set[str]:
         """Every word whose lines are wanted."""
         words = {word for fault in self.knowledge.faults for word in fault.words}
-        return words | set(XID_WORDS) | set(self._probe().words())
+        return words | set(XID_WORDS) | set(JOB_WORDS) | set(self._probe().words())
 
     def _probe(self) -> TableProbe:
         return TableProbe(frozenset(name for name in self._thresholds if "." not in name))
@@ -88,6 +89,7 @@ class Observer:
 
     def _take(self, line: Line) -> None:
         lower = line.raw.lower()
+        self.job.take(line, lower)
         said = self._faults.iter(lower.decode("latin-1")) if len(self._faults) else ()
         likely = {fault.name: fault for _, faults in said for fault in faults}
         for fault in likely.values():
@@ -164,13 +166,12 @@ class Observer:
         self, judgement: Judgement, place: Where, file: str, facts: dict[str, str], key: str
     ) -> Observation | None:
         """The observation of this fault at this place, counted once more; None when there are too many places."""
-        identity = (key, place.node, place.accelerator, place.port, place.rank, place.peer)
+        alone = file if place.node is None and place.rank is None else ""
+        identity = (key, place.node, place.accelerator, place.port, place.rank, place.peer, alone)
         found = self.seen.get(identity)
         if found is None:
             if len(self.seen) >= KEPT_OBSERVATIONS:
                 return None
-            if place.node is not None:
-                self.node.setdefault(file, place.node)
             found = self.seen[identity] = Observation(judgement, place, next(self._order), facts=facts)
         found.count += 1
         return found

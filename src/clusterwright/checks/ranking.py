@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clusterwright.checks.absence import WAITING, missing, unread
 from clusterwright.checks.judging import RECOVERY_CODE, judge, judge_together
+from clusterwright.checks.siblings import compare
 from clusterwright.health import Evidence, Finding, Where
-from clusterwright.knowledge import Xid
+from clusterwright.knowledge import Fault, Xid
 
 if TYPE_CHECKING:
     from clusterwright.checks.observing import Observation, Observer
@@ -15,7 +17,12 @@ if TYPE_CHECKING:
 
 CAUSE = 2
 """Up to this weight an observation is a cause and a finding of its own."""
+ERROR = 3
+ECHO = 6
 REMARK = 7
+HELD, KILLED = "worker-held", "elastic-sigkill"
+"""Faults: the launcher could not end a worker; a worker ended by signal 9."""
+ENOUGH_OTHERS = 2
 KEPT_FINDINGS = 40
 KEPT_ECHOES = 50
 
@@ -49,11 +56,17 @@ def findings(observer: Observer) -> list[Finding]:
     roots, echoes = _fold(roots, seen)
     made = [_finding(root, echoes if index == 0 else []) for index, root in enumerate(roots[:KEPT_FINDINGS])]
     made[0] = _with_more_names(made[0], roots, echoes)
+    lacking = unread(observer.job)
+    if lacking and made[0].confidence == "unknown":
+        made[0] = made[0].model_copy(update={"because": f"{made[0].because}; {lacking}"})
     return made
 
 
 def _seen(observer: Observer) -> list[Seen]:
     seen = []
+    observer.job.settle()
+    for observation in observer.seen.values():
+        observation.where = observer.job.placed(observation.where, observation.first)
     for observation in observer.seen.values():
         judgement = judge(observation, observer.knowledge)
         if judgement.weight > REMARK and judgement.health == "ok":
@@ -68,9 +81,41 @@ def _seen(observer: Observer) -> list[Seen]:
                 _said(observation),
             )
         )
-    for index, (judgement, evidence, because) in enumerate(judge_together(observer)):
+    together = judge_together(observer) + compare(observer.job) + missing(observer.job, [*observer.seen.values()])
+    for index, (judgement, evidence, because) in enumerate(together):
         seen.append(Seen(judgement, evidence[0].where, evidence, len(evidence), len(seen) + index, because))
-    return _in_order(seen)
+    return _in_order(_in_company(seen))
+
+
+def _in_company(seen: list[Seen]) -> list[Seen]:
+    """What an observation means beside the others: a signal that the launcher sent, an error that one rank alone has."""
+    held = {one.evidence[0].file for one in seen if one.judgement.name == HELD}
+    waiting = {_who(one) for one in seen if one.judgement.name in WAITING} - {None}
+    for one in seen:
+        if one.judgement.name == KILLED and one.evidence[0].file in held:
+            _weigh(one, ECHO)
+        elif (
+            isinstance(one.judgement, Fault)
+            and one.judgement.name not in WAITING
+            and ECHO - 1 <= one.weight <= ECHO
+            and one.judgement.health == "failed"
+        ):
+            same = {_who(other) for other in seen if other.judgement.name == one.judgement.name}
+            if len(same) == 1 and None not in same and len(waiting - same) >= ENOUGH_OTHERS:
+                _weigh(one, ERROR)
+                one.because = "; ".join(
+                    part for part in (one.because, "no other rank prints it, the others wait") if part
+                )
+    return seen
+
+
+def _who(one: Seen) -> str | None:
+    return one.where.rank or one.where.node
+
+
+def _weigh(one: Seen, weight: int) -> None:
+    confidence = "likely" if weight < one.weight else one.judgement.confidence
+    one.judgement = one.judgement.model_copy(update={"weight": weight, "confidence": confidence})
 
 
 def _in_order(seen: list[Seen]) -> list[Seen]:

@@ -17,11 +17,32 @@ NODE_OF_RANK = r"\d\d:\d\d:\d\d\S* (?P<node>[A-Za-z][\w.-]*\d) .*?\brank[ :=]?(?
 ADDRESS = r"^\s*inet (?P<address>\d+\.\d+\.\d+\.\d+)/\d+ .*(?:scope global|brd)|^(?P<address2>\d+\.\d+\.\d+\.\d+)\s+(?P<node2>[A-Za-z][\w.-]*)\s*$|NodeAddr=(?P<address3>\d+\.\d+\.\d+\.\d+) NodeHostName=(?P<node3>\S+)|(?P<node4>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO Bootstrap ?: Using \S+?:(?P<address4>\d+\.\d+\.\d+\.\d+)<"
 TABLE_HOST = r"^\s*(?:\[[^\]]*\]:)?\s*host\s*: (?P<node>\S+)"
 TABLE_RANK = r"^\s*(?:\[[^\]]*\]:)?\s*rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)"
+TABLE_TERMINATED = r"exitcode\s*: -15 \(pid: \d+\)\s+\(SIGTERM\)"
+SYSLOG_HOST = r"^\s*(?:<\d+>)?(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) (?P<node>[A-Za-z0-9][\w.-]*) [\w.()/-]+(?:\[\d+\])?:"
 LINK = r"\brank (?P<source>\d+) ?-+> ?(?:rank )?(?P<target>\d+)\b.*?(?P<value>\d+(?:\.\d+)?) ?GB/s"
 WORLD = r"\bworld[ _]size[ :=]+(?P<value>\d+)"
 MASTER = r"\bmaster(?:[ _]addr(?:ess)?)?[ :=]+(?P<value>[A-Za-z0-9][\w.-]*)"
-WORDS = (" loss", "(local_rank: ", "inet ", "nodeaddr=", "bootstrap : using", "world size", "world_size", " -> rank ", "training done")
-"""Words of the prefilter: each line that is read here holds one."""
+SOCKET = r"\bretrans:\d+/(?P<value>\d+)"
+SOCKET_SENT = r"\bsegs_out:(?P<value>\d+)"
+SOCKET_ENDS = r"^(?:tcp\s+)?ESTAB\s+\d+\s+\d+\s+\[?(?:::ffff:)?(?P<source>[\d.]+)\]?(?:%\S+)?:\d+\s+\[?(?:::ffff:)?(?P<target>[\d.]+)\]?:\d+"
+PORT_MTU = r"^\s*\d+: (?P<port>[\w.-]+?)(?:@\S+)?: <\S*> mtu (?P<value>\d+)\b.*?(?:\bmaster (?P<master>\S+))?(?: state| group|$)"
+WORDS = (
+    " loss",
+    "(local_rank: ",
+    "inet ",
+    "nodeaddr=",
+    "bootstrap : using",
+    "world size",
+    "world_size",
+    " -> rank ",
+    "training done",
+    "segs_out:",
+    "> mtu ",
+    "(sigterm)",
+)
+"""Each line that is read here holds one."""
+WORDS_ALONE = tuple(word for word in WORDS if word not in {" loss", "inet ", "training done"})
+"""Words of the prefilter. Steps are read of the first and last lines alone: a run prints millions."""
 UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
 DURATION = re.compile(rb"([A-Za-z][A-Za-z_ -]*?)[ :=]+(\d+(?:\.\d+)?) ?(ms|secs?|seconds|s)\b")
 DURATION_UNIT_FIRST = re.compile(rb"([A-Za-z][A-Za-z_ -]*?) ?\((ms|s)\)[ :=]+(\d+(?:\.\d+)?)")
@@ -63,7 +84,7 @@ def step_of(raw: bytes) -> Step | None:
         parts[_name(name)] = float(value) * UNITS[unit.decode().lower()]
     for name, unit, value in DURATION_UNIT_FIRST.findall(raw):
         parts[_name(name)] = float(value) * UNITS[unit.decode().lower()]
-    return Step(step=int(match.group("step")), parts=parts)
+    return Step(step=int(groups(match)["step"]), parts=parts)
 
 
 def _name(raw: bytes) -> str:
@@ -83,7 +104,11 @@ def rank_of_file(name: str) -> str | None:
 def node_of_file(name: str, known: set[str]) -> str | None:
     """The node that a file's path gives: one that is known, else the folder where it looks like a host's name.
 
-    >>> node_of_file("logs/node3/ip.txt", set()), node_of_file("dmesg-gpu-07.txt", {"gpu-07"}), node_of_file("a.txt", set())
+    >>> (
+    ...     node_of_file("logs/node3/ip.txt", set()),
+    ...     node_of_file("dmesg-gpu-07.txt", {"gpu-07"}),
+    ...     node_of_file("a.txt", set()),
+    ... )
     ('node3', 'gpu-07', None)
     """
     path = PurePath(name)

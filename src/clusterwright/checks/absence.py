@@ -1,0 +1,132 @@
+"""Who is missing: the rank that fell silent, the node that came late, the peer that everybody lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clusterwright.checks.joining import evidence_of
+from clusterwright.health import Evidence, Where
+from clusterwright.knowledge import Judgement
+
+if TYPE_CHECKING:
+    from clusterwright.checks.joining import Job
+    from clusterwright.checks.observing import Observation
+
+Together = tuple[Judgement, list[Evidence], str]
+
+TIMEOUTS = frozenset({"gloo-timeout", "watchdog-timeout", "store-timeout"})
+"""What ranks print that have waited too long."""
+CLOSED = frozenset({"peer-reset"})
+"""What ranks print when the other end of a connection is gone."""
+MEETING = frozenset({"rendezvous", "store-timeout"})
+"""What ranks print that did not find each other."""
+WAITING = TIMEOUTS | CLOSED | MEETING | frozenset({
+    "exit-code-1", "elastic-exit-1", "elastic-abort", "nccl-generic", "connection-refused", "connect-timeout",
+    "cancelled", "ib-flush",
+})  # fmt: skip
+"""What victims print."""
+ENOUGH = 2
+"""So many others must complain before silence means something."""
+LATE_S = 10.0
+SHOWN = 6
+_TORCH = "https://docs.pytorch.org/docs/stable/distributed.html"
+_ELASTIC = "https://docs.pytorch.org/docs/stable/elastic/errors.html"
+
+SILENT = Judgement(
+    name="silent-rank", cause="a rank fell silent: it is missing from the collective that the others wait in",
+    scope="job", action="investigate", confidence="likely", weight=4, source=_TORCH,
+    because="on its node read the kernel log, and the state and the stack of its process (ps, py-spy dump)",
+)  # fmt: skip
+LOST_PEER = Judgement(
+    name="lost-peer", cause="the connections that were closed all lead to one node: what ended there came first",
+    scope="node", action="investigate", confidence="likely", weight=4, source=_TORCH,
+    because="read the output of its ranks and its kernel log",
+)  # fmt: skip
+LATE = Judgement(
+    name="late-node", cause="a node came late to the rendezvous, and the others had given up waiting", scope="job",
+    action="restart-job", confidence="likely", weight=3, source=_ELASTIC,
+    because="see what held its start back (image, file system, scheduler), or raise the time-out",
+)  # fmt: skip
+
+
+def missing(job: Job, seen: list[Observation]) -> list[Together]:
+    """Ranks and nodes that are told by their absence.
+
+    Args:
+        job: What was read of the job, settled.
+        seen: Observations, with the node and rank that the job gives them.
+    """
+    return [*_silent(job, seen), *_lost_peer(job, seen), *_late(job, seen)]
+
+
+def _silent(job: Job, seen: list[Observation]) -> list[Together]:
+    """Ranks that trained, did not end, and said nothing while others complained of waiting."""
+    spoke = {one.where.rank for one in seen if one.where.rank is not None} | job.accounted
+    waited = {one.where.rank for one in seen if one.judgement.name in TIMEOUTS | CLOSED and one.where.rank in job.ranks}
+    silent = [rank for rank, known in job.ranks.items() if rank not in spoke and not known.ended]
+    if len(waited) < ENOUGH or not silent or len(silent) >= len(waited):
+        return []
+    nodes = {job.node_of(rank) for rank in silent}
+    if len(nodes) > 1 and len(silent) > 1:
+        return []
+    furthest = max(job.ranks[rank].step for rank in waited if rank is not None)
+    if any(job.ranks[rank].step > furthest for rank in silent):
+        return []
+    place = Where(node=nodes.pop(), rank=silent[0] if len(silent) == 1 else None)
+    lines = [evidence_of(job.ranks[rank].line, place) for rank in silent[:SHOWN]]
+    named = ", ".join(sorted(silent, key=int)[:SHOWN])
+    said = f"rank {named} printed nothing after step {job.ranks[silent[0]].step} while {len(waited)} others complained"
+    return [(SILENT, lines, said)]
+
+
+def _lost_peer(job: Job, seen: list[Observation]) -> list[Together]:
+    """The node to which all closed connections lead; none where somebody timed out, for then the first victim left too."""
+    if any(one.judgement.name in TIMEOUTS for one in seen):
+        return []
+    blamed: dict[str, set[str]] = {}
+    lines: dict[str, list[Evidence]] = {}
+    for one in seen:
+        if one.judgement.name in CLOSED and one.where.peer is not None:
+            peer = job.node_of_address.get(one.where.peer, one.where.peer)
+            source = one.where.node or f"rank {one.where.rank}"
+            if peer != source:
+                blamed.setdefault(source, set()).add(peer)
+                lines.setdefault(peer, []).append(one.first)
+    ends = {peer for peers in blamed.values() for peer in peers} - set(blamed)
+    if len(blamed) < ENOUGH or len(ends) != 1:
+        return []
+    node = ends.pop()
+    said = f"{len(blamed)} nodes lost a connection, and {node} alone lost none"
+    return [(LOST_PEER, [line.model_copy(update={"where": Where(node=node)}) for line in lines[node]][:SHOWN], said)]
+
+
+def _late(job: Job, seen: list[Observation]) -> list[Together]:
+    if not any(one.judgement.name in MEETING for one in seen):
+        return []
+    first: dict[str, tuple[float, str]] = {}
+    for file, (moment, clock, _) in job.began.items():
+        node = job.node_of_file(file)
+        if node is not None and clock == "utc" and (node not in first or moment < first[node][0]):
+            first[node] = (moment, file)
+    moments = sorted((moment, node, file) for node, (moment, file) in first.items())
+    if len(moments) <= ENOUGH or moments[-1][0] - moments[-2][0] < LATE_S:
+        return []
+    moment, node, file = moments[-1]
+    line = evidence_of(job.began[file][2], Where(node=node))
+    return [
+        (
+            LATE,
+            [line],
+            f"{node} began {moment - moments[0][0]:.0f} s after the first and {moment - moments[-2][0]:.0f} s after the last of the others",
+        )
+    ]
+
+
+def unread(job: Job) -> str:
+    """Which ranks of the job no log was read of; empty where all are there or the size is not known."""
+    known = {int(rank) for rank in job.known_ranks()}
+    lacking = [rank for rank in range(job.world) if rank not in known]
+    if not lacking or not known or len(lacking) >= job.world:
+        return ""
+    shown = ", ".join(str(rank) for rank in lacking[:SHOWN]) + (", ..." if len(lacking) > SHOWN else "")
+    return f"no output of rank{'s' * (len(lacking) > 1)} {shown} (of {job.world}) was read: theirs may tell"

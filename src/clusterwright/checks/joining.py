@@ -1,0 +1,217 @@
+"""What the files of one job say together: which rank runs where, how far it got, whose address is whose."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from clusterwright.health import Evidence, Where
+from clusterwright.probes import job
+from clusterwright.probes.envelope import time_of
+from clusterwright.probes.patterns import groups, pattern
+from clusterwright.probes.tables import text_of
+
+if TYPE_CHECKING:
+    from clusterwright.probes.reading import Line
+
+KEPT_RANKS = 20_000
+KEPT_DURATIONS = 200
+"""So many last durations of one kind are kept of each rank."""
+KEPT_LINKS = 5000
+_WORDS = tuple(word.encode() for word in job.WORDS)
+
+
+@dataclass(slots=True)
+class Rank:
+    """How far one rank got, and how long the parts of its steps took."""
+
+    line: Line
+    """Its last line of training."""
+    step: int
+    parts: dict[str, deque[float]] = field(default_factory=dict)
+    ended: bool = False
+    """It said that training is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A value, who told it, and on which line."""
+
+    value: str
+    line: Line
+    source: str = ""
+    target: str = ""
+
+
+@dataclass(slots=True)
+class Job:
+    """Who is who; bounded in memory by the number of ranks, not of lines."""
+
+    ranks: dict[str, Rank] = field(default_factory=dict)
+    node_of_rank: dict[str, str] = field(default_factory=dict)
+    rank_of_local: dict[tuple[str, str], str] = field(default_factory=dict)
+    """File and local rank -> rank."""
+    accounted: set[str] = field(default_factory=set)
+    """Ranks that the launcher ended because another had failed."""
+    node_of_address: dict[str, str] = field(default_factory=dict)
+    masters: dict[str, Told] = field(default_factory=dict)
+    """By node or file."""
+    links: list[Told] = field(default_factory=list)
+    sockets: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    """Addresses of both ends -> segments sent, and sent again."""
+    socket_lines: dict[tuple[str, str], Line] = field(default_factory=dict)
+    mtus: dict[tuple[str, str, str], Told] = field(default_factory=dict)
+    """By file, port and the bridge that it belongs to."""
+    world: int = 0
+    began: dict[str, tuple[float, str, Line]] = field(default_factory=dict)
+    """First time that a file tells."""
+    _hosts: dict[str, set[str]] = field(default_factory=dict)
+    _ranks: dict[str, set[str]] = field(default_factory=dict)
+    _addresses: list[tuple[str, str]] = field(default_factory=list)
+
+    def take(self, line: Line, lower: bytes) -> bool:
+        """Read one line; whether it told something."""
+        hosts = self._hosts.setdefault(line.file, set())
+        self._ranks.setdefault(line.file, set())
+        if len(hosts) <= 1 and (match := pattern(job.SYSLOG_HOST).search(line.raw)) is not None:
+            hosts.add(groups(match)["node"])
+        if line.file not in self.began:
+            moment, clock = time_of(line.raw)
+            if moment is not None:
+                self.began[line.file] = (moment, clock, line)
+        if not any(word in lower for word in _WORDS):
+            return False
+        self._take_table(line, lower)
+        self._take_address(line, lower)
+        self._take_socket(line, lower)
+        rank = job.rank_of(line.raw) or job.rank_of_file(line.file)
+        if rank is not None and len(self.ranks) < KEPT_RANKS:
+            self._ranks[line.file].add(rank)
+            self._take_rank(rank, line, lower)
+        return True
+
+    def names(self, file: str, node: str) -> None:
+        """A line of the file names the host that it was written on."""
+        self._hosts.setdefault(file, set()).add(node)
+
+    def _take_table(self, line: Line, lower: bytes) -> None:
+        """An entry of torchrun's table of failures: host, rank and local rank on lines of their own."""
+        if b"(sigterm)" in lower and pattern(job.TABLE_TERMINATED).search(line.raw) is not None:
+            ranks = [named for before in line.before if (named := pattern(job.TABLE_RANK).search(before)) is not None]
+            self.accounted |= {groups(named)["rank"] for named in ranks[-1:]}
+        if b"(local_rank: " not in lower or (match := pattern(job.TABLE_RANK).search(line.raw)) is None:
+            return
+        found = groups(match)
+        self.rank_of_local[line.file, found["local"]] = found["rank"]
+        for before in line.before:
+            if (named := pattern(job.TABLE_HOST).search(before)) is not None:
+                node = groups(named)["node"]
+                self.node_of_rank[found["rank"]] = node
+                self.names(line.file, node)
+
+    def _take_address(self, line: Line, lower: bytes) -> None:
+        if any(word in lower for word in (b"inet ", b"nodeaddr=", b"bootstrap : using")):
+            match = pattern(job.ADDRESS).search(line.raw)
+            if match is not None:
+                found = groups(match)
+                if "node" in found:
+                    self.node_of_address[found["address"]] = found["node"]
+                else:
+                    self._addresses.append((line.file, found["address"]))
+
+    def _take_socket(self, line: Line, lower: bytes) -> None:
+        """A connection of ``ss -ti``: its ends on one line, its counters on the next; the ports of ``ip link``."""
+        if b"segs_out:" in lower and line.before:
+            ends = pattern(job.SOCKET_ENDS).search(line.before[-1])
+            sent = pattern(job.SOCKET_SENT).search(line.raw)
+            if ends is not None and sent is not None and len(self.sockets) < KEPT_LINKS:
+                key = (groups(ends)["source"], groups(ends)["target"])
+                again = pattern(job.SOCKET).search(line.raw)
+                count = self.sockets.setdefault(key, [0, 0])
+                count[0] += int(groups(sent)["value"])
+                count[1] += int(groups(again)["value"]) if again is not None else 0
+                if again is not None:
+                    self.socket_lines.setdefault(key, line)
+                self._addresses.append((line.file, key[0]))
+        elif b"> mtu " in lower and (match := pattern(job.PORT_MTU).search(line.raw)) is not None:
+            found = groups(match)
+            if len(self.mtus) < KEPT_LINKS:
+                self.mtus[line.file, found["port"], found.get("master", "")] = Told(found["value"], line)
+
+    def _take_rank(self, rank: str, line: Line, lower: bytes) -> None:
+        if rank not in self.node_of_rank and (match := pattern(job.NODE_OF_RANK).search(line.raw)) is not None:
+            found = groups(match)
+            self.node_of_rank[found["rank"]] = found["node"]
+            self.names(line.file, found["node"])
+        if (match := pattern(job.WORLD).search(line.raw)) is not None:
+            self.world = max(self.world, int(groups(match)["value"]))
+            if (master := pattern(job.MASTER).search(line.raw)) is not None:
+                self.masters.setdefault(rank, Told(groups(master)["value"], line, rank))
+        if b" -> " in lower and (match := pattern(job.LINK).search(line.raw)) is not None:
+            found = groups(match)
+            if len(self.links) < KEPT_LINKS:
+                self.links.append(Told(found["value"], line, found["source"], found["target"]))
+        if b"loss" in lower and (said := job.step_of(line.raw)) is not None:
+            self._take_step(rank, line, said)
+        elif b"training done" in lower and rank in self.ranks:
+            self.ranks[rank].ended = True
+
+    def _take_step(self, rank: str, line: Line, said: job.Step) -> None:
+        known = self.ranks.get(rank)
+        if known is None:
+            known = self.ranks[rank] = Rank(line, said.step)
+        known.line, known.step = line, said.step
+        for name, seconds in said.parts.items():
+            known.parts.setdefault(name, deque(maxlen=KEPT_DURATIONS)).append(seconds)
+
+    def node_of_file(self, file: str) -> str | None:
+        """The one node that a file is of: by its lines, by its ranks, by its path among others."""
+        hosts = self._hosts.get(file, set()) | {
+            self.node_of_rank[rank] for rank in self._ranks.get(file, ()) if rank in self.node_of_rank
+        }
+        if hosts or len(self._hosts) < 2:  # noqa: PLR2004 - the name of a single file says nothing
+            return next(iter(hosts)) if len(hosts) == 1 else None
+        return job.node_of_file(file, self.nodes())
+
+    def nodes(self) -> set[str]:
+        """Every node that is named."""
+        return {*self.node_of_rank.values(), *(host for hosts in self._hosts.values() for host in hosts)}
+
+    def node_of(self, rank: str) -> str | None:
+        """The node that a rank runs on."""
+        known = self.ranks.get(rank)
+        return self.node_of_rank.get(rank) or (self.node_of_file(known.line.file) if known is not None else None)
+
+    def known_ranks(self) -> set[str]:
+        """Every rank that has printed something."""
+        return {rank for ranks in self._ranks.values() for rank in ranks}
+
+    def settle(self) -> None:
+        """When everything has been read: give the addresses of files their nodes."""
+        for file, address in self._addresses:
+            node = self.node_of_file(file)
+            if node is not None and not address.startswith("127."):
+                self.node_of_address[address] = node
+
+    def placed(self, place: Where, evidence: Evidence) -> Where:
+        """The place with the node and the rank that other lines give."""
+        rank, file = place.rank, evidence.file
+        if rank is not None and "local_rank" in evidence.text and (file, rank) in self.rank_of_local:
+            rank = self.rank_of_local[file, rank]
+        if rank is None and place.node is None and len(self._ranks.get(file, ())) == 1 and len(self._hosts) > 1:
+            rank = next(iter(self._ranks[file]))
+        node = place.node or (self.node_of(rank) if rank is not None else None)
+        if node is None and len(self._hosts) > 1:
+            node = self.node_of_file(file)
+        return (
+            place if (node, rank) == (place.node, place.rank) else place.model_copy(update={"node": node, "rank": rank})
+        )
+
+
+def evidence_of(line: Line, place: Where) -> Evidence:
+    """A line as evidence."""
+    time_s, clock = time_of(line.raw)
+    return Evidence(
+        file=line.file, line=line.number, text=text_of(line.raw), time_s=time_s, clock=clock, where=place
+    )  # fmt: skip
