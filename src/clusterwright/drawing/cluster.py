@@ -129,7 +129,8 @@ def _words(network: Network) -> str:
     ratio = f", nodes {design.oversubscription:.2g}:1" if design.oversubscription != 1.0 else ""
     switches = f"{design.switches:,} switch{'' if design.switches == 1 else 'es'} of {design.radix} ports"
     counts = f"{switches}, {design.cables:,} cables{optics}"
-    return f"{ports}, {design.topology}{ratio}; {counts}"
+    topology = design.topology if design.spine else "one tier"
+    return f"{ports}, {topology}{ratio if design.spine else ''}; {counts}"
 
 
 @dataclass(frozen=True)
