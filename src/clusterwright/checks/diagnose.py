@@ -55,7 +55,7 @@ def diagnose(
     """
     observer = Observer(knowledge)
     reader = Reader(any_of(observer.words()), progress)
-    observer.take(reader.lines(paths))
+    observer.take(reader.lines(paths), reader.repeats)
     if reader.unreadable and len(reader.unreadable) >= len(reader.files) and not reader.bytes_read:
         raise InputError(reader.unreadable[0])
     found = ranked(observer) + (against(plan, observer.readings) if plan is not None else [])

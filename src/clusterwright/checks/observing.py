@@ -15,13 +15,14 @@ from clusterwright.probes.job import WORDS_ALONE as JOB_WORDS
 from clusterwright.probes.nvidia import WORDS as XID_WORDS
 from clusterwright.probes.nvidia import xid_line
 from clusterwright.probes.patterns import groups, pattern
-from clusterwright.probes.tables import TableProbe, text_of
+from clusterwright.probes.tables import Reading, TableProbe, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from clusterwright.knowledge import Fault, Judgement, Knowledge, Threshold
     from clusterwright.probes.reading import Line
+    from clusterwright.probes.repeats import Repeats
 
 KEPT_LINES = 5
 """Evidence lines kept of one observation; the others are counted."""
@@ -55,6 +56,10 @@ class Observer:
     readings: dict[str, list[Evidence]] = field(default_factory=dict)
     tables: dict[str, TableProbe] = field(default_factory=dict)
     job: Job = field(default_factory=Job)
+    _touched: list[Observation] = field(default_factory=list)
+    """What the line at hand added to."""
+    _varies: bool = False
+    """The line at hand says more than its form."""
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _faults: Any = None
     """Automaton from words to the faults that want them."""
@@ -82,14 +87,25 @@ class Observer:
     def _probe(self) -> TableProbe:
         return TableProbe(frozenset(name for name in self._thresholds if "." not in name))
 
-    def take(self, lines: Iterable[Line]) -> None:
-        """Read lines to their end."""
+    def take(self, lines: Iterable[Line], repeats: Repeats | None = None) -> None:
+        """Read lines to their end.
+
+        Args:
+            lines: What the reader found.
+            repeats: Where forms of lines are kept whose repetitions need only be counted.
+        """
         for line in lines:
+            self._touched.clear()
             self._take(line)
+            if line.form is not None and repeats is not None and not self._varies:
+                repeats.learn(line.form, tuple(self._touched))
+        if repeats is not None:
+            repeats.settle()
 
     def _take(self, line: Line) -> None:
+        self._varies = False
         lower = line.raw.lower()
-        self.job.take(line, lower)
+        self._varies |= self.job.take(line, lower)
         said = self._faults.iter(lower.decode("latin-1")) if len(self._faults) else ()
         likely = {fault.name: fault for _, faults in said for fault in faults}
         for fault in likely.values():
@@ -102,16 +118,16 @@ class Observer:
         probe = self.tables.get(line.file)
         if probe is None:
             probe = self.tables[line.file] = self._probe()
-        for evidence, tool in probe.read(line):
-            self._take_reading(evidence, tool)
+        self._varies |= bool(probe.columns)
+        for reading in probe.read(line, lower):
+            self._varies = True
+            self._take_reading(probe, line, reading)
 
     def _add_fault(self, fault: Fault, line: Line, found: dict[str, str]) -> None:
         place = _merge(where(line.raw), found)
-        if fault.lookback and place.accelerator is None:
-            for before in reversed(line.before[-fault.lookback :]):
-                if (named := where(before).accelerator) is not None:
-                    place = place.model_copy(update={"accelerator": named})
-                    break
+        if fault.lookback:
+            self._varies = True
+            place = _from_before(place, line.before[-fault.lookback :])
         facts = {key: value for key, value in found.items() if key in {"code", "what"}}
         if fault.lookback:
             facts["before"] = text_of(b" ".join(line.before[-fault.lookback :]))
@@ -133,14 +149,21 @@ class Observer:
         }
         self._add(xid, where(line.raw), line, facts, f"{code} {said.severity} {said.previous}")
 
-    def _take_reading(self, evidence: Evidence, tool: str) -> None:
-        self.tools.add(tool)
-        kept = self.readings.setdefault(evidence.name, [])
+    def _take_reading(self, probe: TableProbe, line: Line, reading: Reading) -> None:
+        self.tools.add(reading.tool)
+        kept = self.readings.setdefault(reading.name, [])
+        over = [
+            threshold
+            for threshold in self._thresholds.get(reading.name, ())
+            if threshold.name not in AGGREGATED and is_bad(threshold, reading.value)
+        ]
+        if len(kept) >= KEPT_OBSERVATIONS and not over:
+            return
+        evidence = probe.evidence(line, reading)
         if len(kept) < KEPT_OBSERVATIONS:
             kept.append(evidence)
-        for threshold in self._thresholds.get(evidence.name, ()):
-            if threshold.name not in AGGREGATED and is_bad(threshold, evidence.value):
-                self._put(threshold, evidence, {}, threshold.name)
+        for threshold in over:
+            self._put(threshold, evidence, {}, threshold.name)
 
     def _add(self, judgement: Judgement, place: Where, line: Line, facts: dict[str, str], key: str) -> None:
         found = self._observation(judgement, place, line.file, facts, key)
@@ -174,6 +197,7 @@ class Observer:
                 return None
             found = self.seen[identity] = Observation(judgement, place, next(self._order), facts=facts)
         found.count += 1
+        self._touched.append(found)
         return found
 
 
@@ -195,6 +219,14 @@ def is_bad(threshold: Threshold, value: str) -> bool:
     except ValueError:
         return False
     return number > float(threshold.limit) if threshold.comparison == "above" else number < float(threshold.limit)
+
+
+def _from_before(place: Where, before: tuple[bytes, ...]) -> Where:
+    """The place, with what it lacks taken from the lines before, the nearest first."""
+    for line in reversed(before):
+        named = where(line).named()
+        place = place.model_copy(update={key: value for key, value in named.items() if getattr(place, key) is None})
+    return place
 
 
 def _merge(place: Where, found: dict[str, str]) -> Where:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clusterwright.errors import InputError
+from clusterwright.probes.repeats import Repeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,14 +30,28 @@ TAIL_BYTES = 256 << 10
 STANDARD_INPUT = "-"
 
 
-@dataclass(frozen=True, slots=True)
+STORM_LINES = 1000
+"""So many wanted lines in one chunk are a storm: from there on, lines of a form that is known are only counted."""
+
+
+@dataclass(slots=True)
 class Line:
-    """One line that holds a wanted word, and the few before it."""
+    """One line that holds a wanted word, and where the few before it stand."""
 
     file: str
     number: int
     raw: bytes
-    before: tuple[bytes, ...] = ()
+    body: bytes = b""
+    start: int = 0
+    last: tuple[bytes, ...] = ()
+    """The lines before the chunk."""
+    form: bytes | None = None
+    """The line without what changes from line to line; None outside a storm."""
+
+    @property
+    def before(self) -> tuple[bytes, ...]:
+        """The few lines before this one."""
+        return (*self.last, *_tail(self.body[max(0, self.start - 2048) : self.start]))[-CONTEXT_LINES:]
 
 
 @dataclass(slots=True)
@@ -46,6 +61,7 @@ class Reader:
     wanted: Any
     """Compiled pattern of the wanted words."""
     progress: Callable[[int], None] | None = None
+    repeats: Repeats = field(default_factory=Repeats)
     bytes_read: int = 0
     files: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
@@ -91,19 +107,43 @@ class Reader:
         except (OSError, EOFError, ValueError) as error:
             self.unreadable.append(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})")
         yield from _noted(self._body(carry, name, number, last), given)
-        yield from _last(recent + carry, name, number, given)
+        yield from _last(self.wanted, recent + carry, name, number, given)
 
     def _body(self, body: bytes, name: str, number: int, last: tuple[bytes, ...]) -> Iterator[Line]:
         offset = 0
         while number <= SAMPLE_LINES and 0 <= (end := body.find(b"\n", offset)) - offset <= LONG_LINE_BYTES:
-            yield Line(
-                name,
-                number,
-                body[offset:end].rstrip(),
-                (*last, *_tail(body[max(0, offset - 2048) : offset]))[-CONTEXT_LINES:],
-            )
+            yield Line(name, number, body[offset:end].rstrip(), body, offset, last)
             offset, number = end + 1, number + 1
-        yield from _wanted(self.wanted, body[offset:], name, number, (*last, *_tail(body[:offset])))
+        if not self.repeats.storm:
+            wanted = _wanted(self.wanted, body, name, number, last, offset)
+            for count, (line, position, after) in enumerate(wanted):
+                yield line
+                if count >= STORM_LINES and len(body) - position > LONG_LINE_BYTES:
+                    offset, number = position, after
+                    break
+            else:
+                return
+        yield from self._storm(body, name, number, last, offset)
+
+    def _storm(self, body: bytes, name: str, number: int, last: tuple[bytes, ...], offset: int) -> Iterator[Line]:
+        """Wanted lines of a form not seen before; those of a known form are counted and passed over."""
+        known, count = self.repeats.known, 0
+        rest = body[offset:]
+        lines = rest.split(b"\n")
+        for index, (raw, form) in enumerate(zip(lines, self.repeats.forms(rest), strict=True)):
+            repeat = known.get(form)
+            if repeat is not None:
+                repeat.count += 1
+                count += 1
+            elif (match := self.wanted.search(raw)) is not None:
+                count += 1
+                cut = max(0, match.start() - LONG_LINE_BYTES // 2) if len(raw) > LONG_LINE_BYTES else 0
+                before = b"\n".join(lines[max(0, index - CONTEXT_LINES) : index])
+                yield Line(
+                    name, number + index, raw[cut : cut + LONG_LINE_BYTES].rstrip(), before, len(before),
+                    last if index < CONTEXT_LINES else (), form,
+                )  # fmt: skip
+        self.repeats.storm = count >= STORM_LINES // 2
 
     def _text(self, handle: IO[bytes]) -> Iterator[bytes]:
         """The bytes as UTF-8 or as they are: unzipped, UTF-16 decoded, NUL bytes and carriage returns blanked."""
@@ -169,8 +209,16 @@ def _utf16(data: bytes) -> codecs.IncrementalDecoder | None:
     return None
 
 
-def _wanted(wanted: Any, body: bytes, name: str, number: int, last: tuple[bytes, ...]) -> Iterator[Line]:  # noqa: ANN401 - re2 has no types
-    position, counted = 0, 0
+def _wanted(
+    wanted: Any,  # noqa: ANN401 - re2 has no types
+    body: bytes,
+    name: str,
+    number: int,
+    last: tuple[bytes, ...],
+    offset: int,
+) -> Iterator[tuple[Line, int, int]]:
+    """Wanted lines from the offset on, each with the place after it and the number of the line there."""
+    position, counted = offset, offset
     while (match := wanted.search(body, position)) is not None:
         at = match.start()
         start, end = body.rfind(b"\n", 0, at) + 1, body.find(b"\n", at)
@@ -180,14 +228,10 @@ def _wanted(wanted: Any, body: bytes, name: str, number: int, last: tuple[bytes,
         if end - start > LONG_LINE_BYTES:
             raw = body[max(start, at - LONG_LINE_BYTES // 2) : at + LONG_LINE_BYTES // 2]
             position = min(end, at + LONG_LINE_BYTES // 2)
+            yield Line(name, number, raw.rstrip(), body, start, last), position, number
         else:
-            raw, position = body[start:end], end + 1
-        yield Line(
-            name,
-            number,
-            raw.strip(b" \n") and raw.rstrip(),
-            (*last, *_tail(body[max(0, start - 2048) : start]))[-CONTEXT_LINES:],
-        )
+            position = end + 1
+            yield Line(name, number, body[start:end].rstrip(), body, start, last), position, number + 1
         if position >= len(body):
             return
 
@@ -198,14 +242,15 @@ def _noted(lines: Iterator[Line], given: deque[int]) -> Iterator[Line]:
         yield line
 
 
-def _last(text: bytes, name: str, number: int, given: deque[int]) -> Iterator[Line]:
-    """The last lines of a file, the end of which is in line `number`, but for those that came out already."""
+def _last(wanted: Any, text: bytes, name: str, number: int, given: deque[int]) -> Iterator[Line]:  # noqa: ANN401 - re2 has no types
+    """The last lines of a file, the end of which is in line `number`, but for those that came out or were counted."""
     lines, out = text.split(b"\n"), set(given)
     whole = 0 if number < len(lines) + 1 else 1
     for index in range(max(whole, len(lines) - TAIL_LINES), len(lines)):
         at = number - (len(lines) - 1 - index)
-        if at not in out and 0 < len(lines[index]) <= LONG_LINE_BYTES:
-            yield Line(name, at, lines[index].rstrip(), tuple(lines[max(0, index - CONTEXT_LINES) : index]))
+        if at not in out and 0 < len(lines[index]) <= LONG_LINE_BYTES and wanted.search(lines[index]) is None:
+            before = b"\n".join(lines[max(0, index - CONTEXT_LINES) : index])
+            yield Line(name, at, lines[index].rstrip(), before, len(before))
 
 
 def _tail(body: bytes) -> tuple[bytes, ...]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from clusterwright.health import Evidence, Where
 from clusterwright.probes.envelope import normal_pci, where
@@ -31,7 +31,11 @@ HEADERS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     ("port", ("ca '", "infiniband device"), r"(?:^\s*CA|Infiniband device) '(?P<port>[\w.-]+)'"),
     ("port", ("hca_id",), r"^\s*hca_id:\s*(?P<port>[\w.-]+)"),
-    ("columns", ("index,",), r"^\s*(?P<columns>index, ?[a-z_].*[a-z\]])\s*$"),
+    (
+        "columns",
+        ("index,", ", index", "bus_id"),
+        r"^\s*(?P<columns>(?:[a-z_]+(?:\.[a-z_.]+)?(?: \[[^\]]+\])?, ?)+[a-z_]+(?:\.[a-z_.]+)?(?: \[[^\]]+\])?)\s*$",
+    ),
 )
 READINGS = (
     ("remapped_rows.pending", ("pending",), r"^\s*Pending\s*:\s*(?P<value>Yes|No)\s*$", "nvidia-smi -q"),
@@ -71,6 +75,8 @@ CSV_NAMES = {
     "ecc.errors.uncorrected.aggregate.sram": "ecc.aggregate.sram_uncorrectable", "temperature.gpu": "temperature.gpu",
 }  # fmt: skip
 """Columns of ``nvidia-smi --query-gpu`` and the readings that they are."""
+CSV_PLACES = ("index", "pci.bus_id", "gpu_bus_id")
+"""Columns that name the accelerator."""
 COUNTER = r"^\s*(?P<name>[A-Za-z][\w.-]*?)\s*[:=]\s*\.*(?P<value>\d+)\s*$"
 PERF_ROW = r"^\s*(?:\d+: *)?(?P<size>\d+)\s+\d+\s+(?:u?int\d+|half|float|double|bfloat16|fp8\w*|f8\w+)\s+(?:sum|prod|min|max|avg|none|mulsum)\s+-?\d+\s+[\d.]+\s+[\d.]+\s+(?P<value>[\d.]+)\s+(?P<wrong>\S+)"
 PERF_WORDS = (" float ", " half ", " bfloat16 ", " int8 ", " uint8 ", " double ", " fp8", " int32 ")
@@ -78,7 +84,7 @@ WORDS = (
     *(f"{blank}link {number}" for blank in " \t" for number in range(10)),
     "gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7", "gpu 8", "gpu 9", "remapped rows", "volatile", "aggregate", "ca '",
     "infiniband device", "pending  ", "remapping failure", "sram ", "dram uncorrectable", ": active", ": not active",
-    "state: ", "state:\t", "rate: ", "port_", " off |", " on |", "gpu[", "index,", "nvlink link", "overall health", "| pass", "gpu0 ", "gpu1 ", "gpu2 ", "gpu3 ", "gpu4 ", "gpu5 ", "gpu6 ", "gpu7 ",
+    "state: ", "state:\t", "rate: ", "port_", " off |", " on |", "gpu[", "index,", ", index", "bus_id", ", active", ", not active", " mib, ", " mhz, ", "nvlink link", "overall health", "| pass", "gpu0 ", "gpu1 ", "gpu2 ", "gpu3 ", "gpu4 ", "gpu5 ", "gpu6 ", "gpu7 ",
     "gpu0\t", "gpu1\t", "gpu2\t", "gpu3\t", "gpu4\t", "gpu5\t", "gpu6\t", "gpu7\t", "mib /", " : 0x", "hl-", "[info] [tid", "| healthy", "launched up to operation",
     "not launched", "managed by process", "init complete", "net/ib : using", "connected all", *PERF_WORDS,
 )  # fmt: skip
@@ -94,6 +100,15 @@ _READINGS = tuple((name, _encoded(words), text, tool) for name, words, text, too
 _PERF_WORDS = _encoded(PERF_WORDS)
 
 
+class Reading(NamedTuple):
+    """What one line gives, before anyone asks for its place."""
+
+    name: str
+    value: str
+    tool: str
+    found: dict[str, str]
+
+
 @dataclass(slots=True)
 class TableProbe:
     """Keeps the last header of one file, so that a reading knows its accelerator, section and port."""
@@ -101,50 +116,70 @@ class TableProbe:
     counters: frozenset[str]
     """Names of the counters to look for, lower case."""
     state: dict[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    """Columns of the query that is being read."""
+    place: int = 0
+    """Where in `columns` the accelerator is named."""
 
     def words(self) -> tuple[str, ...]:
         """The words whose lines this probe wants to see."""
         return WORDS + tuple(self.counters)
 
-    def read(self, line: Line) -> Iterator[tuple[Evidence, str]]:
-        """The readings of one line, each with the tool that printed it."""
-        lower = line.raw.lower()
-        for _, words, text in _HEADERS:
+    def read(self, line: Line, lower: bytes) -> Iterator[Reading]:
+        """The readings of one line, given also in lower case."""
+        if self.columns:
+            yield from self._csv(line)
+        for name, words, text in _HEADERS:
             if any(word in lower for word in words) and (match := pattern(text).search(line.raw)):
-                self.state |= groups(match)
+                self._head(name, groups(match))
         for name, words, text, tool in _READINGS:
             if any(word in lower for word in words) and (match := pattern(text).search(line.raw)):
-                yield self._evidence(line, name, groups(match)), tool
+                yield self._reading(name, groups(match), tool)
         if any(word in lower for word in _PERF_WORDS) and (match := pattern(PERF_ROW).search(line.raw)):
-            yield from self._perf(line, groups(match))
-        if "columns" in self.state:
-            yield from self._csv(line)
+            yield from self._perf(groups(match))
         if line.raw[-1:].isdigit() and (match := pattern(COUNTER).search(line.raw)):
             found = groups(match)
-            if found["name"].lower() not in self.counters:
-                return
-            yield self._evidence(line, found["name"].lower(), found), "counters"
+            if found["name"].lower() in self.counters:
+                yield self._reading(found["name"].lower(), found, "counters")
 
-    def _csv(self, line: Line) -> Iterator[tuple[Evidence, str]]:
+    def _head(self, name: str, found: dict[str, str]) -> None:
+        if name == "columns":
+            self.columns = tuple(column.strip().partition(" ")[0] for column in found["columns"].split(","))
+            self.place = next((self.columns.index(key) for key in CSV_PLACES if key in self.columns), 0)
+        else:
+            self.state |= found
+
+    def _csv(self, line: Line) -> Iterator[Reading]:
         """A row of ``nvidia-smi --query-gpu``, by the header above it."""
-        columns = [column.strip().partition(" ")[0] for column in self.state["columns"].split(",")]
-        cells = [cell.strip() for cell in text_of(line.raw).split(",")]
-        if len(cells) != len(columns) or not cells[0].isdigit():
+        if line.raw.count(b",") != len(self.columns) - 1:
             return
-        row = dict(zip(columns, cells, strict=True))
-        for column, cell in row.items():
+        cells = [cell.strip() for cell in line.raw.decode("utf-8", "replace").split(",")]
+        if not (cells[self.place].isdigit() or ":" in cells[self.place]):
+            return
+        for column, cell in zip(self.columns, cells, strict=True):
             name = CSV_NAMES.get(column.rpartition("reasons.")[2] if "reasons." in column else column)
             if name is not None:
-                yield self._evidence(line, name, {"value": cell, "accelerator": row["index"]}), "nvidia-smi csv"
+                yield Reading(name, cell.lower(), "nvidia-smi csv", {"value": cell, "accelerator": cells[self.place]})
 
-    def _perf(self, line: Line, found: dict[str, str]) -> Iterator[tuple[Evidence, str]]:
-        size = int(found["size"])
-        if size >= LARGE_BYTES:
-            yield self._evidence(line, "nccl_tests.busbw", found), "nccl-tests"
+    def _perf(self, found: dict[str, str]) -> Iterator[Reading]:
+        if int(found["size"]) >= LARGE_BYTES:
+            yield self._reading("nccl_tests.busbw", found, "nccl-tests")
         if found["wrong"].isdigit():
-            yield self._evidence(line, "nccl_tests.wrong", {"value": found["wrong"]}), "nccl-tests"
+            yield self._reading("nccl_tests.wrong", {"value": found["wrong"]}, "nccl-tests")
 
-    def _evidence(self, line: Line, name: str, found: dict[str, str]) -> Evidence:
+    def _reading(self, name: str, found: dict[str, str], tool: str) -> Reading:
+        parts = {"section": self.state.get("section", "volatile"), **found}
+        filled = name.format(**{key: value.lower().replace(" ", "_") for key, value in parts.items()})
+        if filled.startswith("ecc.volatile"):
+            filled = "ecc.volatile.uncorrectable"
+        value = (found.get("value") or found.get("ranks") or "1").strip().lower()
+        if filled.startswith("ib.") and value.startswith("init"):
+            value = "initializing"
+        return Reading(filled, value, tool, found)
+
+    def evidence(self, line: Line, reading: Reading) -> Evidence:
+        """The line of a reading, with its place."""
+        found, name = reading.found, reading.name
         place = where(line.raw).model_dump()
         if name.startswith(("remapped", "ecc", "throttle", "nvlink")):
             place["accelerator"] = normal_pci(self.state.get("accelerator"))
@@ -154,15 +189,9 @@ class TableProbe:
             place["port"] = f"link {found['link']}"
         place |= {key: value for key, value in found.items() if key in {"node", "accelerator", "rank"}}
         place["accelerator"] = normal_pci(place["accelerator"])
-        parts = {"section": self.state.get("section", "volatile"), **found}
-        filled = name.format(**{key: value.lower().replace(" ", "_") for key, value in parts.items()})
-        if filled.startswith("ib.") and found.get("value", "").upper().startswith("INIT"):
-            found = {**found, "value": "initializing"}
-        if filled.startswith("ecc.volatile"):
-            filled = "ecc.volatile.uncorrectable"
         return Evidence(
-            file=line.file, line=line.number, text=text_of(line.raw), name=filled,
-            value=(found.get("value") or found.get("ranks") or "1").strip().lower(), where=Where(**place),
+            file=line.file, line=line.number, text=text_of(line.raw), name=name, value=reading.value,
+            where=Where(**place),
         )  # fmt: skip
 
 
