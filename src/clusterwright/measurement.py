@@ -59,9 +59,11 @@ _TEXTS = (
     "gpu",
     "interconnect",
     "precision",
+    "precision_as_printed",
     "sharding",
     "recompute",
     "mem_kind",
+    "notes",
 )
 _LARGEST = 1e15
 

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 PIPELINE_SPLIT_UNTIL = 2025.25
 """When torchtitan's pipeline began to run one sequence at a time, not one part for every stage (#1073, April 2025)."""
+GATED = ("llama", "qwen", "mistral", "yi-", "deepseek")
+"""Beginnings of names of models whose feed-forward parts all have a gate."""
+SAME_COUNT = 0.005
+"""Relative difference of parameter counts that tells nothing: norms and biases."""
 DEFAULT_NIC_BITS_PER_S = {"volta": 12.5e9, "ampere": 200e9, "ada": 25e9}
 """Scale-out bandwidth of one accelerator in the usual node of its time; 400 Gb/s for all later ones [bit/s]."""
 RAN_IN = 0.97
@@ -182,15 +186,33 @@ def model_of(observed: TrainingRun, known: Known) -> Model | str:
     feed: FeedForward | Experts = FeedForward(ffn=observed.whole("ffn") or width, gated=gated)
     if experts > 1:
         feed = Experts(experts=experts, top_k=observed.whole("moe_topk", 1), ffn=width, gated=gated)
-    model = Model(
+    plain = Model(
         name=observed.text("model") or "run",
         hidden=hidden,
         vocab=observed.whole("vocab", 32000),
         blocks=(Block(count=layers, mixer=mixer, feed=feed),),
     )
-    tied = model.model_copy(update={"tied": True})
-    count = (observed.number("params_b") or 0.0) * 1e9
-    return tied if count and abs(tied.parameters - count) < abs(model.parameters - count) else model
+    return _by_count(plain, (observed.number("params_b") or 0.0) * 1e9)
+
+
+def _by_count(model: Model, count: float) -> Model:
+    """The model with its embedding tied to its head where that gives its parameter count, and a Llama with its gate.
+
+    A gate that is missed and a head of its own too many can make up for each other: a Llama always has a gate.
+    """
+    block = model.blocks[0]
+    choices = [model, _changed(model, tied=True)]
+    if isinstance(block.feed, FeedForward) and not block.feed.gated and model.name.lower().startswith(GATED):
+        gated = block.model_copy(update={"feed": block.feed.model_copy(update={"gated": True})})
+        choices = [_changed(m, blocks=(gated,)) for m in choices] + choices
+    if not count:
+        return model
+    least = min(abs(m.parameters / count - 1) for m in choices)
+    return next(m for m in choices if abs(m.parameters / count - 1) < least + SAME_COUNT)
+
+
+def _changed(model: Model, **fields: Any) -> Model:  # noqa: ANN401 - fields of Model
+    return Model.model_validate({**{name: getattr(model, name) for name in Model.model_fields}, **fields})
 
 
 def node_of(observed: TrainingRun, accelerator: Accelerator) -> Node:
@@ -229,17 +251,9 @@ def node_of(observed: TrainingRun, accelerator: Accelerator) -> Node:
 
 def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], list[str]]:
     """Every layout that a run may have had, with what is assumed."""
-    world, assumed = observed.whole("n_gpus"), []
+    world, assumed = observed.whole("n_gpus"), list[str]()
     degrees = [n for n in ("tp", "cp", "pp") if observed.number(n)]
-    fixed = {n: observed.whole(n, 1) for n in ("tp", "cp", "pp", "vpp", "ep")}
-    if not observed.number("pp") and observed.number("dp"):
-        rest = world / (fixed["tp"] * fixed["cp"] * observed.whole("dp"))
-        if rest > 1 and rest == int(rest):
-            assumed.append("pipeline: the accelerators that the other degrees leave")
-            fixed["pp"] = int(rest)
-    if fixed["pp"] > 1 and not observed.number("vpp") and re.match(r"(?i).*; interleaved", observed.text("notes")):
-        assumed.append("interleaved pipeline: two chunks a stage")
-        fixed["vpp"] = 2
+    fixed = _given(observed, assumed)
     choices = [fixed]
     if not degrees and not observed.number("dp"):
         assumed.append("layout: the best legal one")
@@ -266,6 +280,20 @@ def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], lis
     if not observed.number("mbs"):
         assumed.append("micro-batch: the largest that fits")
     return found, assumed
+
+
+def _given(observed: TrainingRun, assumed: list[str]) -> dict[str, int]:
+    """The degrees that a run's table gives, and what it leaves to be told from the rest."""
+    fixed = {n: observed.whole(n, 1) for n in ("tp", "cp", "pp", "vpp", "ep")}
+    if not observed.number("pp") and observed.number("dp"):
+        rest, over = divmod(observed.whole("n_gpus"), fixed["tp"] * fixed["cp"] * observed.whole("dp"))
+        if rest > 1 and not over:
+            assumed.append("pipeline: the accelerators that the other degrees leave")
+            fixed["pp"] = rest
+    if fixed["pp"] > 1 and not observed.number("vpp") and re.search(r"(?i)(^|; )interleaved", observed.text("notes")):
+        assumed.append("interleaved pipeline: two chunks a stage")
+        fixed["vpp"] = 2
+    return fixed
 
 
 def _legal(job: Job, world: int) -> Iterator[dict[str, int]]:
@@ -311,7 +339,7 @@ def _score(
         best = start + _pick(job, observed, found, lay, slice(start, start + len(choices)))
         start += len(choices)
         memory = float(found.memory_bytes[best])
-        if observed.text("mem_kind") == "reserved":
+        if observed.text("mem_kind") not in ("allocated", "device"):
             memory = float(reserved_bytes(job, memory))
         elif observed.text("mem_kind") == "device":
             memory = float(device_bytes(job, lay, found.memory_bytes)[best])

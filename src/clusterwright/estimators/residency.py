@@ -1,89 +1,301 @@
-"""Memory that a rank of the fullest stage holds at its peak, part by part."""
+"""Memory that a rank holds at its peak, part by part: of the fullest stage, in the fuller of two moments.
+
+One is the backward pass of a micro-batch, with all activations in flight; the other is the optimizer's step.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clusterwright.estimators.communication import FULL_SHARDS
-from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
-from clusterwright.estimators.job import Job, data_ranks, domain_of, expert_ranks, layers_a_stage, parameters_a_rank
-from clusterwright.laws import memory, pipeline
+from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts, distinct
+from clusterwright.estimators.job import Job, data_ranks, domain_of, expert_ranks
+from clusterwright.estimators.keeping import Keeping, shipped
+from clusterwright.estimators.kept import kept
+from clusterwright.laws import memory
+from clusterwright.model import Attention, Experts, FeedForward, LatentAttention, StateSpace
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from clusterwright.estimators.efficiency import Stack
 
     Floats = NDArray[Any]
 
 ZERO1 = tuple(SHARDINGS.index(name) for name in ("zero1", "zero2", "distopt"))
 ZERO2 = (SHARDINGS.index("zero2"),)
-BUFFERS = 0.6e9
-"""Communication buffers and workspaces of the libraries that the allocator counts [B]."""
+HYBRID = SHARDINGS.index("hsdp")
+HEAD_WIDTH = 4.0
+"""Gathered input of the output head and its gradient, a value of the width [B]."""
+CONTEXT_BYTES = 0.5e9
+"""What a process takes of a device beyond the allocator: context and loaded kernels [B]."""
+COMMUNICATOR_BYTES = 0.35e9
+"""Buffers of one NCCL communicator: channels of 4 MiB either way, by protocol [B]."""
 
 
-def hold(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) -> dict[str, Floats]:
-    """Bytes by part; arrays of the layouts' shape."""
-    dense, experts, ends = parameters_a_rank(job, lay)
-    ranks = data_ranks(lay)
-    full = np.isin(lay.sharding, FULL_SHARDS)
-    hybrid = lay.sharding == SHARDINGS.index("hsdp")
-    within = np.minimum(ranks, np.maximum(domain_of(job) / lay.tp, 1.0))
-    found: dict[str, Floats] = {}
-    if job.method == "full":
-        found["weights, gradients and optimizer"] = _states(
-            stack, lay, dense + ends, np.where(hybrid, within, ranks), full
-        )
-        found["weights, gradients and optimizer"] += _states(
-            stack, lay, experts, np.where(hybrid, within, expert_ranks(lay)), full
-        )
+@dataclass(frozen=True)
+class _Stage:
+    """One pipeline stage: arrays of the layouts' shape."""
+
+    number: Floats
+    layers: Floats
+    dense: Floats
+    experts: Floats
+    embedding: Floats
+    head: Floats
+    held: Floats
+    """Micro-batches in flight."""
+
+    @property
+    def parameters(self) -> Floats:
+        """All parameters of the rank before sharding over data parallelism."""
+        return self.dense + self.experts + self.embedding + self.head
+
+
+@dataclass(frozen=True)
+class _Tokens:
+    """Bytes of one micro-batch: arrays of the layouts' shape."""
+
+    stream: Floats
+    layer: Floats
+    """What one layer keeps, as it recomputes."""
+    at_work: Floats
+    """What recompute brings back, and the gradients of one module."""
+    logits: Floats
+    wide: Floats
+    """Values of the whole width that tensor parallelism gathers beyond the rank's own part. [1]"""
+
+
+def hold(job: Job, lay: Layouts) -> dict[str, Floats]:
+    """Bytes by part, as the allocator counts them; arrays of the layouts' shape."""
+    keep = shipped().of(job.framework, job.year, job.saving)
+    tokens = _tokens(job, keep, lay)
+    numbers = {"fullest": (0, 1, -1), "first": (0,), "last": (-1,)}[job.saving.rank]
+    fullest: dict[str, Floats] = {}
+    for number in numbers:
+        if number == 1 and not (lay.pp > 2).any():  # noqa: PLR2004 - first and last are looked at already
+            continue
+        stage = _stage(job, keep, lay, np.minimum(number, lay.pp - 1) if number >= 0 else lay.pp - 1)
+        for moment in _moments(job, keep, lay, stage, tokens):
+            fullest = _fuller(fullest, moment)
+    return {name: np.asarray(value, dtype=float) for name, value in fullest.items()}
+
+
+def reserved_bytes(job: Job, allocated: Any) -> Any:  # noqa: ANN401 - number or array
+    """What the allocator takes from the device to give ``allocated``: fragments and rounding come on top."""
+    return allocated * (1 + shipped().of(job.framework, job.year, job.saving).fragments)
+
+
+def device_bytes(job: Job, lay: Layouts, allocated: Any) -> Any:  # noqa: ANN401 - number or array
+    """What ``nvidia-smi`` shows: reserved memory, context and the buffers of every communicator."""
+    groups = sum(np.asarray(axis > 1, dtype=float) for axis in (lay.tp, lay.cp, lay.pp, lay.ep, lay.dp))
+    return reserved_bytes(job, allocated) + CONTEXT_BYTES + COMMUNICATOR_BYTES * groups
+
+
+def _fuller(one: dict[str, Floats], other: dict[str, Floats]) -> dict[str, Floats]:
+    if not one:
+        return other
+    more = np.asarray(sum(other.values())) > np.asarray(sum(one.values()))
+    return {name: np.where(more, other[name], one[name]) for name in one}
+
+
+def _stage(job: Job, keep: Keeping, lay: Layouts, number: Floats) -> _Stage:
+    model = job.model
+    ends = model.embedding_parameters + model.head_parameters
+    layer = (model.parameters - ends - model.expert_parameters) / model.layers
+    head = model.head_parameters or model.vocab * model.hidden
+    if keep.stages == "work":
+        cost = head / (layer + model.expert_parameters / model.layers)
+        before = [memory.layers_before(n, lay.pp, model.layers, cost) for n in (number, number + 1)]
+        layers = np.asarray(before[1] - before[0])
     else:
-        size = 0.55 if job.method == "qlora" else 2.0
-        found["weights, gradients and optimizer"] = size * (dense + ends + experts) / np.where(
-            full, ranks, 1.0
-        ) + _adapters(job, lay, stack)
-    one_layer = (dense + experts) / np.maximum(layers_a_stage(job, lay), 1)
-    a_few = 2.0 * (2 * one_layer + ends) + stack.gradient * one_layer
-    found["gathered layers"] = np.where(full, np.where(lay.pp > 1, 4.0 * (dense + ends + experts), a_few), 0.0)
-    found["activations"] = _activations(job, stack, lay, kept)
-    found["logits and loss"] = np.where(
-        lay.pp > 1, np.maximum(kept["logits"] - found["activations"] * (1 - 1 / lay.pp), 0.0), kept["logits"]
-    )
-    found["buffers"] = BUFFERS + 0.0 * ranks
-    return {name: np.asarray(value, dtype=float) for name, value in found.items()}
-
-
-def _states(stack: Stack, lay: Layouts, parameters: Floats, shards: Floats, full: Floats) -> Floats:
-    weight = np.where(full, 0.0, 2.0)
-    return np.asarray(
-        memory.state_bytes(
-            parameters,
-            weight=weight,
-            gradient=stack.gradient,
-            optimizer=stack.optimizer,
-            weight_shards=1.0,
-            gradient_shards=np.where(full | np.isin(lay.sharding, ZERO2), shards, 1.0),
-            optimizer_shards=np.where(full | np.isin(lay.sharding, ZERO1), shards, 1.0),
-        ),
-        dtype=float,
-    )
-
-
-def _adapters(job: Job, lay: Layouts, stack: Stack) -> Floats:
-    """Low-rank adapters on every projection: weight, gradient and optimizer states."""
-    count = 14.0 * job.lora_rank * job.model.hidden * job.model.layers
-    return (2.0 + stack.gradient + stack.optimizer) * count / (lay.pp * lay.tp)
-
-
-def _activations(job: Job, stack: Stack, lay: Layouts, kept: dict[str, Floats]) -> Floats:
+        layers = _even_layers(job, lay, number)
+    last = number == lay.pp - 1
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
-    held = pipeline.in_flight(micro_batches, lay.pp, lay.vpp) * layers_a_stage(job, lay)
+    return _Stage(
+        number=number,
+        layers=layers,
+        dense=layers * layer / lay.tp,
+        experts=layers * model.expert_parameters / model.layers / np.where(lay.ep > 1, lay.ep, lay.tp),
+        embedding=np.where(number == 0, model.embedding_parameters, 0) / lay.tp,
+        head=np.where(last, np.where(lay.pp > 1, head, model.head_parameters), 0) / lay.tp,
+        held=np.asarray(memory.micro_batches_held(micro_batches, lay.pp, lay.vpp, number)),
+    )
+
+
+def _even_layers(job: Job, lay: Layouts, number: Floats) -> Floats:
+    """Equal layers; where embedding and head take a layer's place each, the first and last stage have one fewer."""
+    count, slots = job.model.layers, lay.pp * lay.vpp
+    padded = (lay.pp > 1) & (count % slots != 0) & ((count + 2) % slots == 0)
+    each = np.where(padded, (count + 2) / lay.pp, np.ceil(count / lay.pp))
+    last = np.where(padded, each - 1, np.maximum(count - each * (lay.pp - 1), count // lay.pp))
+    return np.where(number == lay.pp - 1, last, np.where((number == 0) & padded, each - 1, each))
+
+
+def _tokens(job: Job, keep: Keeping, lay: Layouts) -> _Tokens:
+    (tp, ep), where = distinct(lay.tp, lay.ep)
+    one = kept(job, keep, tp.astype(float), ep.astype(float))
+    stream, whole, left, module, layer = (
+        getattr(one, name)[where] for name in ("stream", "whole", "left", "module", "layer")
+    )
     tokens = lay.micro_batch * job.sequence_length / lay.cp
-    entry = 2.0 * tokens * job.model.hidden / np.where(stack.sequence_parallel, lay.tp, 1)
-    full = lay.recompute == RECOMPUTES.index("full")
-    selective = lay.recompute == RECOMPUTES.index("selective")
-    kept = {name: stack.kept * value for name, value in kept.items()}
-    a_layer = np.where(full, entry, np.where(selective, stack.selective * (kept["kept"] - kept["core"]), kept["kept"]))
-    return held * a_layer + np.where(full, kept["largest"], np.where(selective, kept["core"], 0.0)) + entry
+    full, selective = (lay.recompute == RECOMPUTES.index(name) for name in ("full", "selective"))
+    dropped = np.where(full, layer - stream, np.where(selective, np.maximum(whole - left, 0.0), 0.0))
+    each = np.where((lay.tp > 1) & (keep.split_logits > 0), keep.split_logits, keep.logits)
+    logits = each / keep.loss_chunks * job.model.vocab / lay.tp
+    wide = np.where(keep.sequence_parallel, tokens * job.model.hidden * (1 - 1 / lay.tp), 0.0)
+    return _Tokens(
+        stream=tokens * stream,
+        layer=tokens * np.where(full, stream, np.where(selective, left, whole)),
+        at_work=tokens * (dropped + module) + keep.full_width * wide,
+        logits=tokens * logits + HEAD_WIDTH * wide,
+        wide=wide,
+    )
+
+
+def _moments(job: Job, keep: Keeping, lay: Layouts, stage: _Stage, tokens: _Tokens) -> list[dict[str, Floats]]:
+    """The two moments that may be the peak: a backward pass, and the optimizer's step."""
+    shards = _shards(job, lay)
+    owned = (stage.parameters - stage.experts) / shards.states + stage.experts / shards.expert_states
+    last = stage.number == lay.pp - 1
+    states = _states(job, keep, stage, shards)
+    activations = stage.held * (stage.layers * tokens.layer + tokens.stream)
+    if job.saving.offload_activations:
+        activations = np.minimum(2 * tokens.stream, activations)
+    now = np.maximum(np.where(last, tokens.logits, 0.0), np.where(stage.layers > 0, tokens.at_work, 0.0))
+    one = stage.layers * tokens.layer
+    halves = np.maximum(keep.half_gradient * stage.parameters - one - now, 0.0) if job.method == "full" else 0.0 * one
+    gathered = _gathered(job, keep, lay, stage, shards)
+    buffers = _buffers(job, keep, lay, stage, tokens)
+    micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
+    there = np.where(keep.standing | keep.in_backward | (micro_batches > 1), states["gradients"], 0.0)
+    backward = {
+        **states,
+        "gradients": there + halves,
+        "gathered layers": gathered,
+        "activations": activations,
+        "layer at work": np.where(now > tokens.logits * last, now, 0.0),
+        "logits and loss": np.where(now > tokens.logits * last, 0.0, now),
+        "buffers": buffers,
+        "optimizer step": 0.0 * one,
+    }
+    nothing = 0.0 * one
+    step = {
+        **states,
+        "gathered layers": nothing,
+        "activations": nothing,
+        "layer at work": nothing,
+        "logits and loss": nothing,
+        "buffers": buffers,
+        "optimizer step": _step(job, keep, owned),
+    }
+    return [backward, step]
+
+
+@dataclass(frozen=True)
+class _Shards:
+    """Over how many ranks each state is shared."""
+
+    full: Floats
+    gradients: Floats
+    expert_gradients: Floats
+    states: Floats
+    expert_states: Floats
+
+
+def _shards(job: Job, lay: Layouts) -> _Shards:
+    ranks, others = data_ranks(lay), expert_ranks(lay)
+    within = np.maximum(domain_of(job) / lay.tp, 1.0)
+    ranks, others = (np.where(lay.sharding == HYBRID, np.minimum(n, within), n) for n in (ranks, others))
+    full = np.isin(lay.sharding, FULL_SHARDS)
+    two, one = full | np.isin(lay.sharding, ZERO2), full | np.isin(lay.sharding, ZERO1)
+    return _Shards(
+        full,
+        np.where(two, ranks, 1.0),
+        np.where(two, others, 1.0),
+        np.where(one, ranks, 1.0),
+        np.where(one, others, 1.0),
+    )
+
+
+def _states(job: Job, keep: Keeping, stage: _Stage, shards: _Shards) -> dict[str, Floats]:
+    """Weights, gradients and optimizer states."""
+    adapters = 0.0 * stage.layers
+    if job.method != "full":
+        adapters = memory.low_rank_parameters(job.lora_rank, _widths(job)) * stage.layers / job.model.layers
+        frozen = _frozen(job, keep, stage)
+        weights = frozen / np.where(shards.full, shards.states, 1.0) + keep.weight * adapters
+        common, experts = adapters, 0.0 * adapters
+    else:
+        common, experts = stage.parameters - stage.experts, stage.experts
+        whole = keep.weight * stage.parameters
+        sharded = (keep.weight if keep.master == 0 else 0.0) * (common / shards.states + experts / shards.expert_states)
+        weights = np.where(shards.full, sharded, whole)
+    gradients = keep.gradient * (common / shards.gradients + experts / shards.expert_gradients)
+    if keep.in_backward and job.method == "full":
+        gradients = keep.gradient * np.maximum(stage.embedding, stage.head) / shards.gradients
+    optimizer = (keep.master + keep.moments) * (common / shards.states + experts / shards.expert_states)
+    optimizer = optimizer * (1.0 - (job.saving.offload_optimizer or 0.0))
+    here = np.where(shards.full, 0.0, 1.0) if job.saving.offload_parameters else 1.0
+    return {"weights": weights * here, "gradients": gradients * here, "optimizer": optimizer * here}
+
+
+def _frozen(job: Job, keep: Keeping, stage: _Stage) -> Floats:
+    """Frozen weights: those of the layers may be quantised, embedding and head are not."""
+    layers = _frozen_size(job, keep) * (stage.dense + stage.experts)
+    return np.asarray(layers + keep.weight * (stage.embedding + stage.head))
+
+
+def _frozen_size(job: Job, keep: Keeping) -> float:
+    if job.method == "full" or not (job.method == "qlora" or job.saving.quantised):
+        return keep.weight
+    form = shipped().quantised[job.saving.quantised or "nf4"]
+    return float(memory.quantised_bytes(form.bits, form.group, form.scale))
+
+
+def _widths(job: Job) -> float:
+    """Input and output widths of all products that adapters may stand beside, of all layers."""
+    hidden, total = job.model.hidden, 0.0
+    for block in job.model.blocks:
+        mixer, feed = block.mixer, block.feed
+        if isinstance(mixer, Attention):
+            query, key = mixer.heads * mixer.head_size, mixer.kv_heads * mixer.head_size
+            total += block.count * (4 * hidden + 2 * query + 2 * key)
+        elif isinstance(mixer, LatentAttention):
+            total += block.count * (3 * hidden + mixer.heads * (mixer.head_size + 2 * mixer.value_size))
+        elif isinstance(mixer, StateSpace):
+            total += block.count * (2 * hidden + 4 * mixer.heads * mixer.head_size)
+        if isinstance(feed, FeedForward):
+            total += block.count * (2 + feed.gated) * (hidden + feed.ffn)
+        elif isinstance(feed, Experts):
+            total += block.count * (2 + feed.gated) * (hidden * bool(feed.shared_ffn) + feed.shared_ffn)
+    return total
+
+
+def _gathered(job: Job, keep: Keeping, lay: Layouts, stage: _Stage, shards: _Shards) -> Floats:
+    """Under full sharding: the layer at work, the next one and its gradients; a whole stage where it is pipelined."""
+    layer = (stage.dense + stage.experts) / np.maximum(stage.layers, 1)
+    ends = (stage.embedding + stage.head) * keep.ends_gathered
+    trained = 1.0 if job.method == "full" else 0.0
+    size = _frozen_size(job, keep)
+    a_few = layer * (2 * size + trained * (keep.weight + keep.gathered)) + keep.weight * ends
+    all_of_it = (keep.weight + trained * keep.gradient) * stage.parameters
+    return np.where(shards.full, np.where(lay.pp > 1, all_of_it, a_few), 0.0)
+
+
+def _buffers(job: Job, keep: Keeping, lay: Layouts, stage: _Stage, tokens: _Tokens) -> Floats:
+    """Gathered activations, the reducer's buckets, stand-ins for gradients, and workspaces."""
+    found = keep.workspace + keep.layer_width * stage.layers * tokens.wide
+    if job.method != "full":
+        return np.asarray(found)
+    layer = stage.dense / np.maximum(stage.layers, 1)
+    reduced = np.where((data_ranks(lay) > 1) & ~np.isin(lay.sharding, FULL_SHARDS), keep.bucket, 0.0)
+    return np.asarray(found + keep.placeholder * (layer + stage.head) + reduced * stage.parameters)
+
+
+def _step(job: Job, keep: Keeping, owned: Floats) -> Floats:
+    """Temporary values of the optimizer's step; none of the whole where it steps gradient by gradient."""
+    if job.method != "full" or keep.in_backward or job.saving.offload_parameters:
+        return 0.0 * owned
+    return (keep.step + keep.main_gradient) * owned

@@ -120,7 +120,7 @@ def _panel(scored: Iterable[Scored], quantity: str, title: str, unit: str) -> Pa
 
 def pair_of(item: Scored, quantity: str) -> tuple[float, float] | None:
     """Measured and estimated step time [s], or peak memory [GiB]; none where it was not measured."""
-    measured = item.run.number("step_time_s" if quantity == "step" else "peak_mem_gb")
+    measured = item.run.number("step_time_s") if quantity == "step" else item.measured_memory_gib
     return (measured, item.step_s if quantity == "step" else item.memory_gib) if measured else None
 
 

@@ -1,0 +1,167 @@
+"""What software stacks keep in memory: the shipped table, as values, and how a job's own choices change it."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Literal
+
+from clusterwright.noun import Noun
+
+FUSED_LOGIT = 4.0
+"""Bytes of a logit where loss and softmax are one kernel: itself and its gradient, in bf16."""
+CHUNKS = 8
+"""Parts of a chunked loss, as torchtune cuts it."""
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What a job does about memory, beyond its layout; empty: as its software stack does."""
+
+    optimizer: str = ""
+    """Name in the table of optimizers."""
+    in_backward: bool | None = None
+    """Whether the optimizer steps as soon as a gradient is there, so that gradients are never all there."""
+    offload_optimizer: float | None = None
+    """Share of the optimizer's states that host memory holds [1]."""
+    offload_parameters: bool = False
+    """Whether sharded weights, gradients and optimizer states live in host memory."""
+    offload_activations: bool = False
+    """Whether host memory holds what the backward pass needs."""
+    recomputed: tuple[str, ...] | None = None
+    """Modules that selective recompute drops; none: the stack's way."""
+    loss: str = ""
+    """``fused`` or ``chunked`` where the loss never holds all logits in fp32, ``whole`` where it does."""
+    quantised: str = ""
+    """Format of frozen weights: ``nf4``, ``int4`` or ``int8``."""
+    fused_attention: bool | None = None
+    """Whether attention keeps no scores."""
+    compiled: bool | None = None
+    """Whether a compiler fuses norms and activations, so that only their inputs and results are kept."""
+    rank: Literal["fullest", "first", "last"] = "fullest"
+    """Whose memory: of the fullest pipeline stage, or of the first or last."""
+
+
+class OptimizerStates(Noun):
+    """Bytes of one optimizer, a parameter."""
+
+    master: float | None = None
+    """Master weight; none: as the stack keeps it."""
+    moments: float
+    """What it remembers of past gradients."""
+    gradient: float | None = None
+    """Gradient that comes with it; none: as the stack keeps it."""
+    step: float | None = None
+    """Temporary values of a step; none: as the stack has them."""
+
+
+class Keeping(Noun):
+    """What one software stack keeps, in bytes a parameter or a value, as its source code says."""
+
+    name: str
+    match: tuple[str, ...]
+    until: float = 9999.0
+    """First year in which it no longer holds."""
+    source: str
+    weight: float = 2.0
+    gradient: float
+    """An accumulated gradient."""
+    standing: bool
+    """Whether gradients have a buffer of their own through the whole step."""
+    half_gradient: float = 0.0
+    """Gradient of the micro-batch, there beside the accumulated one until the backward pass ends."""
+    bucket: float = 0.0
+    """Buckets of the data-parallel reducer."""
+    master: float
+    moments: float
+    in_backward: bool = False
+    step: float = 0.0
+    """Temporary values of the optimizer's step, each over the ranks that share its states."""
+    main_gradient: float = 0.0
+    """fp32 copy of the gradients that the optimizer's step takes."""
+    placeholder: float = 0.0
+    """Stand-in for the gradient of each weight of a layer whose true one is added in place."""
+    gathered: float = 0.0
+    """Beyond weight and gradient: buffers that a layer is gathered in and its gradients are reduced in."""
+    ends_gathered: bool = True
+    """Whether embedding and head stay gathered under full sharding."""
+    sequence_parallel: bool = False
+    norm: float = 4.0
+    """A norm, a value of the width: its input and its result."""
+    gate: float = 3.0
+    """Tensors that a gated feed-forward part keeps: gate and up, and their product."""
+    plain: float = 2.0
+    """The same without a gate."""
+    dropout: float = 0.0
+    """Masks, a value of the width."""
+    scores: float = 0.0
+    """Score matrices that attention keeps, of two bytes a value; 0 with flash attention."""
+    fp8_inputs: bool = False
+    """Whether fp8 products keep their input in fp8."""
+    selective: Literal["scores", "every second product", "every second layer"] = "scores"
+    logits: float
+    """A logit, at the most."""
+    split_logits: float = 0.0
+    """The same where tensor parallelism splits the vocabulary; 0: the same."""
+    loss_chunks: int = 1
+    """Parts that logits and loss are computed in."""
+    full_width: float = 0.0
+    """Gathered tensors of the whole width under sequence parallelism, once [bytes a value]."""
+    layer_width: float = 0.0
+    """The same of every layer, where messages outlive their layer [bytes a value]."""
+    stages: Literal["even", "work"] = "even"
+    """Whether pipeline stages get equal layers or equal work."""
+    workspace: float = 0.1e9
+    """Fixed buffers that the allocator counts [B]."""
+    fragments: float = 0.05
+    """Reserved over allocated, less one."""
+
+
+class Quantised(Noun):
+    """A format of frozen weights."""
+
+    bits: float
+    group: int
+    scale: float
+
+
+class Table(Noun):
+    """Everything that memory takes from software."""
+
+    sources: dict[str, str]
+    optimizer: dict[str, OptimizerStates]
+    quantised: dict[str, Quantised]
+    keeping: tuple[Keeping, ...]
+
+    def of(self, framework: str, year: float, saving: Saving) -> Keeping:
+        """The first stack whose words are in the framework's name and whose time has not passed, with ``saving``."""
+        name = "megatron" if framework == "any" else framework.lower()
+        stack = next(s for s in self.keeping if year < s.until and any(word in name for word in s.match))
+        return stack.model_copy(update=self._changes(stack, saving))
+
+    def _changes(self, stack: Keeping, saving: Saving) -> dict[str, Any]:
+        changes: dict[str, Any] = {}
+        if saving.optimizer:
+            states = self.optimizer[saving.optimizer]
+            named = {"master": states.master, "moments": states.moments, "gradient": states.gradient}
+            changes |= {k: v for k, v in {**named, "step": states.step}.items() if v is not None}
+        if saving.in_backward is not None:
+            changes["in_backward"] = saving.in_backward
+        if saving.loss == "fused":
+            changes["logits"] = min(stack.logits, FUSED_LOGIT)
+        elif saving.loss:
+            changes["loss_chunks"] = CHUNKS if saving.loss == "chunked" else 1
+        if saving.compiled:
+            changes |= {"norm": min(stack.norm, 4.0), "gate": min(stack.gate, 3.0)}
+        if saving.fused_attention is not None:
+            changes["scores"] = 0.0 if saving.fused_attention else max(stack.scores, 1.0)
+        return changes
+
+
+@functools.cache
+def shipped() -> Table:
+    """The shipped table (package data, read once)."""
+    text = resources.files("clusterwright.estimators").joinpath("keeping.toml").read_text(encoding="utf-8")
+    return Table.model_validate(tomllib.loads(text))
