@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -67,7 +67,7 @@ class Scored:
     assumptions: tuple[str, ...]
     parts: Mapping[str, float]
     """What the step time is the sum of [s]."""
-    memory_parts: Mapping[str, float]
+    memory_parts: Mapping[str, float] = field(default_factory=dict)
     """What the allocated memory is the sum of [B]."""
 
     @property
