@@ -99,6 +99,48 @@ class Rejected(Noun):
     """Candidates or offers refused for this reason, where they were counted."""
 
 
+class Case(Noun):
+    """What a choice costs and how long it takes when one figure is another, and what would be chosen then."""
+
+    factor: float
+    """On the figure."""
+    cost_usd: float
+    train_time_s: float
+    changes: bool
+    """Whether another cluster, or another price, would be chosen."""
+    choice: str
+    """What would be chosen, in words; empty where nothing would meet the constraints."""
+
+
+class Swing(Noun):
+    """One uncertain figure at its two ends."""
+
+    what: str
+    low: Case
+    high: Case
+
+
+class Threshold(Noun):
+    """A price at which the choice changes."""
+
+    accelerator: str
+    provider: str
+    term: str
+    usd_per_accelerator_hour: float
+    """As it is."""
+    changes_at_usd: float
+    """Of an accelerator-hour."""
+    choice: str
+    """What is chosen then, in words."""
+
+
+class Robustness(Noun):
+    """What would change the choice."""
+
+    swings: tuple[Swing, ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
+
+
 class Plan(Noun):
     """The chosen candidate, whom it beat and why, and what was assumed."""
 
@@ -114,10 +156,13 @@ class Plan(Noun):
     terms: Term | None = None
     collectives: tuple[Collective, ...] = ()
     reasons: tuple[str, ...] = ()
+    robustness: Robustness = Robustness()
     front: tuple[Candidate, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     exclusions: dict[str, int] = Field(default_factory=dict)
-    """Candidates excluded, by reason."""
+    """Candidates excluded, by reason; offers left out too."""
+    candidates: int = 0
+    """Looked at in all, legal or not."""
     warnings: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()

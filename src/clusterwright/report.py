@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from clusterwright.facility import Facility, Failures, Network, NetworkNeed, Power, StorageNeed
-    from clusterwright.plan import Candidate, Plan
+    from clusterwright.plan import Candidate, Case, Plan, Robustness, Threshold
     from clusterwright.term import Term
 
 WIDTH = 100
+OFFERS = "offers"
+"""What the reasons begin with that left out an offer, not a candidate."""
 EXCLUSIONS = 6
 """Reasons of exclusion that are shown; the plan document holds all."""
 NEGLIGIBLE = 1e-4
@@ -40,10 +42,11 @@ def show_plan(plan: Plan, file: IO[str]) -> None:
     _bullets(out, "Why", plan.reasons)
     if plan.front:
         out.table(_front(plan))
+    if plan.chosen is not None:
+        _robust(out, plan.robustness, plan.chosen)
     _bullets(out, "Rejected", [_miss(r.binding_constraint, r.why, r.candidate) for r in plan.rejected])
     if plan.exclusions:
-        worst = sorted(plan.exclusions.items(), key=lambda item: -item[1])
-        _bullets(out, "Excluded", [f"{count:,}: {why}" for why, count in worst[:EXCLUSIONS]])
+        _bullets(out, _excluded(plan), _shares(plan))
     _bullets(out, "Warnings", plan.warnings)
     _bullets(out, "Assumed", plan.assumptions)
     out.line(f"Prices and parts as of {plan.catalogue_date.isoformat()}.")
@@ -56,6 +59,17 @@ def show_term(term: Term, sources: Iterable[str], file: IO[str]) -> None:
     _grow(out, tree, term)
     out.table(tree)
     _bullets(out, "Sources", sources)
+
+
+def show_robustness(plan: Plan, file: IO[str]) -> None:
+    """Print what would change a plan's choice."""
+    if plan.chosen is not None:
+        _robust(_Page(file), plan.robustness, plan.chosen)
+
+
+def show_lines(title: str, lines: Iterable[str], file: IO[str]) -> None:
+    """Print a title with sentences under it."""
+    _bullets(_Page(file), title, lines)
 
 
 def show_candidate(candidate: Candidate, file: IO[str], *, title: str) -> None:
@@ -235,6 +249,51 @@ def _front(plan: Plan) -> Table:
             show_money(found.cost_usd), f"{found.mfu:.0%}",
         )  # fmt: skip
     return table
+
+
+def _robust(out: _Page, found: Robustness, chosen: Candidate) -> None:
+    """What each uncertain figure does to time and money, and the prices at which the choice changes."""
+    if found.swings:
+        table = Table(title="How robust it is", box=box.SIMPLE_HEAD, title_justify="left")
+        for name in ("figure", "at its lower end", "at its upper end"):
+            table.add_column(name, overflow="fold", max_width=38)
+        for swing in found.swings:
+            table.add_row(*map(out.plain, (swing.what, _case(swing.low, chosen), _case(swing.high, chosen))))
+        out.table(table)
+    _bullets(out, "The choice changes", [threshold_words(one) for one in found.thresholds])
+
+
+def _case(case: Case, chosen: Candidate) -> str:
+    found = f"x {case.factor:.2f}: {show_money(case.cost_usd)}, {show_duration(case.train_time_s)}"
+    if not case.choice:
+        return f"{found}; nothing meets the constraints"
+    size = f"{chosen.accelerators} {chosen.accelerator} "
+    return found if case.choice.startswith(size) and not case.changes else f"{found}; then {case.choice}"
+
+
+def threshold_words(one: Threshold) -> str:
+    """A price at which the choice changes, in a sentence."""
+    way = "rises above" if one.changes_at_usd > one.usd_per_accelerator_hour else "falls below"
+    return (
+        f"to {one.choice or 'nothing'} if {one.accelerator} ({one.provider}, {one.term}) {way} "
+        f"${one.changes_at_usd:.2f} an accelerator-hour (now ${one.usd_per_accelerator_hour:.2f})"
+    )
+
+
+def _excluded(plan: Plan) -> str:
+    """How many candidates there were."""
+    return f"Of {plan.candidates:,} candidates" if plan.candidates else "Excluded"
+
+
+def _shares(plan: Plan) -> list[str]:
+    """The reasons that left out most, each with its share of all candidates; offers are counted by themselves."""
+    worst = sorted(plan.exclusions.items(), key=lambda item: -item[1])
+    layouts = [(why, count) for why, count in worst if not why.startswith(OFFERS)]
+    found = [
+        f"{count / plan.candidates:.1%} ({count:,}): {why}" if plan.candidates else f"{count:,}: {why}"
+        for why, count in layouts[:EXCLUSIONS]
+    ]
+    return [*found, *(f"{count:,} {why}" for why, count in worst if why.startswith(OFFERS))]
 
 
 def _miss(constraint: str, why: str, candidate: Candidate | None) -> str:

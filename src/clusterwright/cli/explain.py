@@ -25,4 +25,6 @@ def command(plan: Path, term: str | None, style: str) -> int:
         print(json.dumps(whole, indent=2, allow_nan=False))
     else:
         report.show_term(tree, document.sources, sys.stdout)
+        if term is None:
+            report.show_robustness(document, sys.stdout)
     return 0

@@ -18,6 +18,7 @@ from clusterwright.search.choice import choose
 from clusterwright.search.misses import misses
 from clusterwright.search.offers import Deal, market, own_cluster, too_old
 from clusterwright.search.propose import MAX_ACCELERATORS
+from clusterwright.search.robustness import robustness
 from clusterwright.search.table import evaluate
 from clusterwright.term import Term
 from clusterwright.units import parse_count, show_duration
@@ -106,6 +107,7 @@ def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = 
             *too_old(offered, wish.today),
         ),
         exclusions=_exclusions(table, offered),
+        candidates=table.counts["candidates"],
         assumptions=words.assumptions(setting, wish.workload, bill.assumptions(deal_of(wish, setting, known), quotes)),
         sources=(),
         catalogue_date=known.catalogue.date,
@@ -219,6 +221,7 @@ def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known)
             **_named(table.setting, row.kind), layout=chosen.layout, **_options(table.setting, row.kind)
         ),
         "reasons": words.reasons(table, index, plan, wish.workload),
+        "robustness": robustness(table, index, wish.workload),
         "warnings": (
             *words.warnings(table, index, wish.today, wish.workload),
             *bill.cautions(

@@ -144,6 +144,11 @@ def _group(setting: Setting, kinds: tuple[Kind, ...], space: Space) -> Group:
     return Group(kinds, best_by_nodes(job, space, useful, cheapest, steps, setting.calibration), useful)
 
 
+def tabulate(table: Table, setting: Setting | None = None, groups: tuple[Group, ...] | None = None) -> Table:
+    """The same rows in the same order under another setting, or with other figures of their layouts."""
+    return _table(setting or table.setting, groups or table.groups, table.counts, table.refused)
+
+
 def _table(setting: Setting, groups: tuple[Group, ...], counts: Mapping[str, int], refused: Mapping[str, int]) -> Table:
     rows: list[Row] = []
     pieces: list[tuple[Floats, ...]] = []

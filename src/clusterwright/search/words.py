@@ -49,10 +49,6 @@ def reasons(table: Table, index: int, plan: Plan, workload: Workload) -> tuple[s
     key = table.time_s if objective == "time" else table.cost_usd
     nearest = [table.candidate(i) for i in sorted(rivals, key=lambda i: key[i])[:RIVALS]]
     found.extend(_against(chosen, rival, objective) for rival in nearest)
-    if nearest and objective == "cost" and nearest[0].estimate.cost_usd > 0:
-        rival = nearest[0]
-        price = rival.offer.usd_per_accelerator_hour * chosen.estimate.cost_usd / rival.estimate.cost_usd
-        found.append(f"the choice changes if {name_of(rival)} falls below ${price:.2f} an accelerator-hour")
     return tuple(found)
 
 
