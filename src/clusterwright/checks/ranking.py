@@ -37,6 +37,12 @@ class Seen:
     count: int
     order: int
     because: str = ""
+    place: tuple[str | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        """The parts of the place, to be compared often."""
+        where = self.where
+        self.place = (where.node, where.accelerator, where.port, where.rank, where.peer)
 
     @property
     def weight(self) -> int:
@@ -141,7 +147,8 @@ def _said(observation: Observation) -> str:
 def _fold(roots: list[Seen], seen: list[Seen]) -> tuple[list[Seen], list[Seen]]:
     """One root a place: what else befell the same accelerator, or says the same of the same place, is an echo."""
     kept: list[Seen] = []
-    echoes = [one for one in seen if one not in roots and one.weight <= REMARK]
+    chosen = {id(one) for one in roots}
+    echoes = [one for one in seen if id(one) not in chosen and one.weight <= REMARK]
     for root in roots:
         twin = next((one for one in kept if _same_place(one, root)), None)
         if twin is None:
@@ -155,20 +162,12 @@ def _fold(roots: list[Seen], seen: list[Seen]) -> tuple[list[Seen], list[Seen]]:
 
 
 def _same_place(one: Seen, other: Seen) -> bool:
-    if one.judgement.name == other.judgement.name:
-        parts = [
-            (getattr(one.where, key), getattr(other.where, key))
-            for key in ("node", "accelerator", "port", "rank", "peer")
-        ]
-        return all(a is None or b is None or a == b for a, b in parts)
-    same_family = one.judgement.scope in {"accelerator", "link", "job"} and other.judgement.scope in {
-        "accelerator",
-        "link",
-        "job",
-    }
-    same_accelerator = one.where.accelerator is not None and one.where.accelerator == other.where.accelerator
-    same_config = one.judgement.scope == other.judgement.scope == "config" and one.where.node == other.where.node
-    return (same_family and same_accelerator and one.where.node == other.where.node) or same_config
+    if one.judgement is other.judgement or one.judgement.name == other.judgement.name:
+        return all(a is None or b is None or a == b for a, b in zip(one.place, other.place, strict=True))
+    same_node = one.place[0] == other.place[0]
+    both = {one.judgement.scope, other.judgement.scope}
+    same_accelerator = one.place[1] is not None and one.place[1] == other.place[1]
+    return same_node and (both == {"config"} or (same_accelerator and both <= {"accelerator", "link", "job"}))
 
 
 def _finding(root: Seen, echoes: list[Seen]) -> Finding:
@@ -184,10 +183,21 @@ def _finding(root: Seen, echoes: list[Seen]) -> Finding:
         confidence=judgement.confidence,
         because="; ".join(part for part in parts if part) or judgement.cause,
         evidence=tuple(root.evidence),
-        echoes=tuple(evidence for echo in echoes for evidence in echo.evidence)[:KEPT_ECHOES],
+        echoes=_apart_from(root, echoes),
         count=root.count,
         source=judgement.source,
     )
+
+
+def _apart_from(root: Seen, echoes: list[Seen]) -> tuple[Evidence, ...]:
+    """The lines of the echoes, each once, without those that the finding rests on itself."""
+    lines = {(one.file, one.line, one.text) for one in root.evidence}
+    kept = []
+    for evidence in (evidence for echo in echoes for evidence in echo.evidence):
+        if (evidence.file, evidence.line, evidence.text) not in lines:
+            lines.add((evidence.file, evidence.line, evidence.text))
+            kept.append(evidence)
+    return tuple(kept[:KEPT_ECHOES])
 
 
 def _place(root: Seen) -> Where:
