@@ -40,6 +40,8 @@ class Saving:
     """Whether attention keeps no scores."""
     compiled: bool | None = None
     """Whether a compiler fuses norms and activations, so that only their inputs and results are kept."""
+    sequence_parallel: bool | None = None
+    """Whether tensor parallelism divides norms and residuals too."""
     rank: Literal["fullest", "first", "last"] = "fullest"
     """Whose memory: of the fullest pipeline stage, or of the first or last."""
 
@@ -53,6 +55,8 @@ class OptimizerStates(Noun):
     """What it remembers of past gradients."""
     gradient: float | None = None
     """Gradient that comes with it; none: as the stack keeps it."""
+    main_gradient: float | None = None
+    """Copy of the gradient that a step takes; none: as the stack does."""
     step: float | None = None
     """Temporary values of a step; none: as the stack has them."""
 
@@ -81,6 +85,8 @@ class Keeping(Noun):
     """Temporary values of the optimizer's step, each over the ranks that share its states."""
     main_gradient: float = 0.0
     """fp32 copy of the gradients that the optimizer's step takes."""
+    precision_aware: tuple[str, ...] = ()
+    """Beginnings of the names of models that its recipes train with a precision-aware optimizer."""
     placeholder: float = 0.0
     """Stand-in for the gradient of each weight of a layer whose true one is added in place."""
     gathered: float = 0.0
@@ -96,6 +102,8 @@ class Keeping(Noun):
     """The same without a gate."""
     dropout: float = 0.0
     """Masks, a value of the width."""
+    plain_dropout: float = 0.0
+    """The same of layers whose feed-forward part has no gate, which are of GPT's kind."""
     scores: float = 0.0
     """Score matrices that attention keeps, of two bytes a value; 0 with flash attention."""
     fp8_inputs: bool = False
@@ -135,24 +143,28 @@ class Table(Noun):
     quantised: dict[str, Quantised]
     keeping: tuple[Keeping, ...]
 
-    def of(self, framework: str, year: float, saving: Saving) -> Keeping:
+    def of(self, framework: str, year: float, saving: Saving, model: str = "") -> Keeping:
         """The first stack whose words are in the framework's name and whose time has not passed, with ``saving``."""
         name = "megatron" if framework == "any" else framework.lower()
         stack = next(s for s in self.keeping if year < s.until and any(word in name for word in s.match))
-        return stack.model_copy(update=self._changes(stack, saving))
+        return stack.model_copy(update=self._changes(stack, saving, model.lower()))
 
-    def _changes(self, stack: Keeping, saving: Saving) -> dict[str, Any]:
+    def _changes(self, stack: Keeping, saving: Saving, model: str) -> dict[str, Any]:
         changes: dict[str, Any] = {}
-        if saving.optimizer:
-            states = self.optimizer[saving.optimizer]
-            named = {"master": states.master, "moments": states.moments, "gradient": states.gradient}
-            changes |= {k: v for k, v in {**named, "step": states.step}.items() if v is not None}
+        optimizer = saving.optimizer or ("precision-aware" if model.startswith(stack.precision_aware) else "")
+        if optimizer:
+            states = self.optimizer[optimizer]
+            changes |= {
+                name: value for name in OptimizerStates.model_fields if (value := getattr(states, name)) is not None
+            }
         if saving.in_backward is not None:
             changes["in_backward"] = saving.in_backward
         if saving.loss == "fused":
             changes["logits"] = min(stack.logits, FUSED_LOGIT)
         elif saving.loss:
             changes["loss_chunks"] = CHUNKS if saving.loss == "chunked" else 1
+        if saving.sequence_parallel is not None:
+            changes["sequence_parallel"] = saving.sequence_parallel
         if saving.compiled:
             changes |= {"norm": min(stack.norm, 4.0), "gate": min(stack.gate, 3.0)}
         if saving.fused_attention is not None:

@@ -52,24 +52,40 @@ def kept(job: Job, keep: Keeping, tp: Floats, ep: Floats) -> Kept:
     return Kept(mean[0], mean[1], mean[2], module, layer)
 
 
+def sequence_parallel(keep: Keeping, ep: Floats) -> Floats:
+    """Whether norms and residuals are divided too: Megatron-Core asks for it where experts are parallel."""
+    return np.asarray((ep > 1) | keep.sequence_parallel)
+
+
 def pieces(job: Job, keep: Keeping, block: Block, tp: Floats, ep: Floats) -> dict[str, Floats]:
     """Bytes a token by module; ``stream``, the layer's input, is part of ``layernorm`` too."""
     small = keep.fp8_inputs and job.precision in EIGHT_BIT
-    hidden = job.model.hidden / tp if keep.sequence_parallel else job.model.hidden + 0.0 * tp
+    hidden = job.model.hidden / np.where(sequence_parallel(keep, ep), tp, 1.0)
     found = {
         "stream": 2.0 * hidden,
-        "layernorm": (block.norms * (keep.norm - small) + keep.dropout) * hidden,
+        "layernorm": (block.norms * (keep.norm - small) + _masks(keep, block)) * hidden,
     }
     if block.mixer is not None:
-        found |= _mixer(job, keep, block.mixer, tp, small=small)
+        found |= _mixer(job, keep, block.mixer, (tp, ep), small=small)
     if block.feed is not None:
         found |= _feed(keep, block.feed, job.model.hidden, tp, ep, small=small)
     return found
 
 
+def _masks(keep: Keeping, block: Block) -> float:
+    plain = isinstance(block.feed, FeedForward) and not block.feed.gated and isinstance(block.mixer, Attention)
+    return max(keep.dropout, keep.plain_dropout) if plain else keep.dropout
+
+
 def _mixer(
-    job: Job, keep: Keeping, mixer: Attention | LatentAttention | StateSpace, tp: Floats, *, small: bool
+    job: Job,
+    keep: Keeping,
+    mixer: Attention | LatentAttention | StateSpace,
+    axes: tuple[Floats, Floats],
+    *,
+    small: bool,
 ) -> dict[str, Floats]:
+    tp, ep = axes
     if isinstance(mixer, StateSpace):
         inner = mixer.heads * mixer.head_size
         projected = 2 * inner + 2 * mixer.groups * mixer.state + mixer.heads
@@ -79,7 +95,9 @@ def _mixer(
     if isinstance(mixer, LatentAttention):
         low = (mixer.q_rank + mixer.kv_rank) * 4.0 + 2.0 * mixer.rope_size
         found["mla_up_proj"] = 2.0 * heads * (2 * mixer.head_size + mixer.value_size)
-        found["attention"] = (2.0 + small) * heads * mixer.value_size + low / (tp if keep.sequence_parallel else 1)
+        found["attention"] = (2.0 + small) * heads * mixer.value_size + low / np.where(
+            sequence_parallel(keep, ep), tp, 1
+        )
         return found
     query, key = heads * mixer.head_size, np.maximum(mixer.kv_heads / tp, 1) * mixer.head_size
     found["attention"] = 2.0 * (query + 2 * key) + (2.0 + small) * query
@@ -93,9 +111,8 @@ def _feed(
     each = 2.0 * tensors - small
     if isinstance(feed, FeedForward):
         return {"mlp": each * feed.ffn / tp}
-    spread = np.where(ep > 1, tp, 1.0)
     width = feed.ffn / np.where(ep > 1, 1.0, tp)
-    tokens = feed.top_k / (spread if keep.sequence_parallel else 1.0)
+    tokens = feed.top_k / np.where(ep > 1, tp, 1.0)
     found = {
         "moe_act": tokens * (2.0 - small) * width,
         "moe": tokens * ((each - 2.0 + small) * width + 2.0 * hidden),

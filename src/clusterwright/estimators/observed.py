@@ -34,6 +34,8 @@ PIPELINE_SPLIT_UNTIL = 2025.25
 """When torchtitan's pipeline began to run one sequence at a time, not one part for every stage (#1073, April 2025)."""
 GATED = ("llama", "qwen", "mistral", "yi-", "deepseek")
 """Beginnings of names of models whose feed-forward parts all have a gate."""
+FOUR = 4
+"""Width of a feed-forward part without a gate, in widths of the network: what GPT-3 and its kin have."""
 SAME_COUNT = 0.005
 """Relative difference of parameter counts that tells nothing: norms and biases."""
 DEFAULT_NIC_BITS_PER_S = {"volta": 12.5e9, "ampere": 200e9, "ada": 25e9}
@@ -175,7 +177,7 @@ def model_of(observed: TrainingRun, known: Known) -> Model | str:
         empty, name = ", ".join(missing or ["ffn"]), observed.text("model")
         return f"the model's shape is not given ({empty} empty) and {name!r} is not in the catalogue"
     hidden, heads = observed.whole("hidden"), observed.whole("heads")
-    gated = bool(observed.whole("gated_mlp", 1))
+    gated = bool(observed.whole("gated_mlp", int(observed.whole("ffn") != FOUR * hidden)))
     size = (
         shape.blocks[-1].mixer.head_size
         if shape and shape.hidden == hidden and isinstance(shape.blocks[-1].mixer, Attention)

@@ -14,7 +14,7 @@ from clusterwright.estimators.communication import FULL_SHARDS
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts, distinct
 from clusterwright.estimators.job import Job, data_ranks, domain_of, expert_ranks
 from clusterwright.estimators.keeping import Keeping, shipped
-from clusterwright.estimators.kept import kept
+from clusterwright.estimators.kept import kept, sequence_parallel
 from clusterwright.laws import memory
 from clusterwright.model import Attention, Experts, FeedForward, LatentAttention, StateSpace
 
@@ -30,7 +30,7 @@ HEAD_WIDTH = 4.0
 """Gathered input of the output head and its gradient, a value of the width [B]."""
 CONTEXT_BYTES = 0.5e9
 """What a process takes of a device beyond the allocator: context and loaded kernels [B]."""
-COMMUNICATOR_BYTES = 0.35e9
+COMMUNICATOR_BYTES = 0.7e9
 """Buffers of one NCCL communicator: channels of 4 MiB either way, by protocol [B]."""
 
 
@@ -69,7 +69,7 @@ class _Tokens:
 
 def hold(job: Job, lay: Layouts) -> dict[str, Floats]:
     """Bytes by part, as the allocator counts them; arrays of the layouts' shape."""
-    keep = shipped().of(job.framework, job.year, job.saving)
+    keep = _keeping(job)
     tokens = _tokens(job, keep, lay)
     numbers = {"fullest": (0, 1, -1), "first": (0,), "last": (-1,)}[job.saving.rank]
     fullest: dict[str, Floats] = {}
@@ -84,13 +84,17 @@ def hold(job: Job, lay: Layouts) -> dict[str, Floats]:
 
 def reserved_bytes(job: Job, allocated: Any) -> Any:  # noqa: ANN401 - number or array
     """What the allocator takes from the device to give ``allocated``: fragments and rounding come on top."""
-    return allocated * (1 + shipped().of(job.framework, job.year, job.saving).fragments)
+    return allocated * (1 + _keeping(job).fragments)
 
 
 def device_bytes(job: Job, lay: Layouts, allocated: Any) -> Any:  # noqa: ANN401 - number or array
     """What ``nvidia-smi`` shows: reserved memory, context and the buffers of every communicator."""
     groups = sum(np.asarray(axis > 1, dtype=float) for axis in (lay.tp, lay.cp, lay.pp, lay.ep, lay.dp))
     return reserved_bytes(job, allocated) + CONTEXT_BYTES + COMMUNICATOR_BYTES * groups
+
+
+def _keeping(job: Job) -> Keeping:
+    return shipped().of(job.framework, job.year, job.saving, job.model.name)
 
 
 def _fuller(one: dict[str, Floats], other: dict[str, Floats]) -> dict[str, Floats]:
@@ -144,7 +148,7 @@ def _tokens(job: Job, keep: Keeping, lay: Layouts) -> _Tokens:
     dropped = np.where(full, layer - stream, np.where(selective, np.maximum(whole - left, 0.0), 0.0))
     each = np.where((lay.tp > 1) & (keep.split_logits > 0), keep.split_logits, keep.logits)
     logits = each / keep.loss_chunks * job.model.vocab / lay.tp
-    wide = np.where(keep.sequence_parallel, tokens * job.model.hidden * (1 - 1 / lay.tp), 0.0)
+    wide = np.where(sequence_parallel(keep, lay.ep), tokens * job.model.hidden * (1 - 1 / lay.tp), 0.0)
     return _Tokens(
         stream=tokens * stream,
         layer=tokens * np.where(full, stream, np.where(selective, left, whole)),

@@ -19,6 +19,8 @@ OPTIMIZERS = {
     r"adafactor": "adafactor",
 }
 QUANTISED = {r"int8": "int8", r"gptq|awq": "int4", r"nf4|bnb|int4|qlora": "nf4"}
+OPTIONAL_SEQUENCE_PARALLEL = ("megatron-lm", "flagscale")
+"""Stacks where sequence parallelism is off unless a flag asks for it: notes that tell the flags would tell it."""
 STEPS = (
     "packed",
     "compile",
@@ -46,6 +48,8 @@ def saving_of(run: TrainingRun) -> Saving:
         facts["compiled"] = True
     if attention := re.search(r"flash[ _-]attn=(on|off)", words):
         facts["fused_attention"] = attention[1] == "on"
+    if any(word in run.text("framework").lower() for word in OPTIONAL_SEQUENCE_PARALLEL) and run.text("notes"):
+        facts["sequence_parallel"] = bool(re.search(r"seq(uence)?[ -]parallel", words))
     return Saving(rank=_rank(run, words), **facts)
 
 
