@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -96,6 +98,11 @@ class Job:
         wait_for(file, "")
         return self.cluster.nodes[rank // self.ranks_per_node].process(int(file.read_text()))
 
+    def launcher(self, node: str) -> int:
+        """The machine's number of the process that started the ranks of a node."""
+        started = self.processes[[each.name for each in self.cluster.nodes].index(node)].pid
+        return int(Path(f"/proc/{started}/task/{started}/children").read_text().split()[0])
+
     def signal(self, rank: int, number: signal.Signals) -> None:
         """Send a signal to a rank."""
         os.kill(self.process(rank), number)
@@ -144,6 +151,21 @@ def kernel_said(since: float) -> list[tuple[float, str]]:
         if at >= since - 1:
             said.append((at, text))
     return said
+
+
+def shifted(text: str, by_s: int) -> str:
+    """The text with every time in it moved: what a node with a wrong clock prints.
+
+    Args:
+        text: A log.
+        by_s: Seconds to move by [s].
+    """
+
+    def move(found: re.Match[str]) -> str:
+        clock = dt.datetime(2000, 1, 2, *(int(found[index]) for index in (1, 2, 3)), tzinfo=dt.UTC)
+        return (clock + dt.timedelta(seconds=by_s)).strftime("%H:%M:%S")
+
+    return re.sub(r"\b([0-2]\d):([0-5]\d):([0-5]\d)\b", move, text)
 
 
 def clean(records: Path) -> None:

@@ -87,12 +87,14 @@ def links() -> None:
     for source in range(WORLD):
         target = (source + 1) % WORLD
         if source == RANK:
+            dist.send(message, target)
             start = time.perf_counter()
             dist.send(message, target)
             dist.recv(other[:1], target)
             took_s = time.perf_counter() - start
             say(f"link test rank {source} -> rank {target}: {message.nbytes / took_s / 1e9:.3f} GB/s")
         elif target == RANK:
+            dist.recv(message, source)  # the first one sets the connection up
             dist.recv(message, source)
             dist.send(other[:1], source)
         dist.barrier()
@@ -166,7 +168,9 @@ def main() -> None:
         links()
     hidden = SAID.hidden * (2 if SAID.mistake.made("revision", 0) else 1)
     torch.manual_seed(1)
-    train(torch.randn(hidden, hidden) / hidden**0.5)
+    weight = torch.randn(hidden, hidden) / hidden**0.5
+    say(f"model of {weight.numel()} parameters")
+    train(weight)
     say("training done")
     dist.destroy_process_group()
 

@@ -37,6 +37,11 @@ SILENT = Judgement(
     scope="job", action="investigate", confidence="likely", weight=4, source=_TORCH,
     because="on its node read the kernel log, and the state and the stack of its process (ps, py-spy dump)",
 )  # fmt: skip
+AHEAD = Judgement(
+    name="rank-ahead", cause="one rank went on without the others: it left out a collective that they wait in",
+    scope="job", action="investigate", confidence="likely", weight=3, source=_TORCH,
+    because="software: look for a branch that not all ranks take",
+)  # fmt: skip
 LOST_PEER = Judgement(
     name="lost-peer", cause="the connections that were closed all lead to one node: what ended there came first",
     scope="node", action="investigate", confidence="likely", weight=4, source=_TORCH,
@@ -56,7 +61,7 @@ def missing(job: Job, seen: list[Observation]) -> list[Together]:
         job: What was read of the job, settled.
         seen: Observations, with the node and rank that the job gives them.
     """
-    return [*_silent(job, seen), *_lost_peer(job, seen), *_late(job, seen)]
+    return [*_silent(job, seen), *_ahead(job, seen), *_lost_peer(job, seen), *_late(job, seen)]
 
 
 def _silent(job: Job, seen: list[Observation]) -> list[Together]:
@@ -79,8 +84,23 @@ def _silent(job: Job, seen: list[Observation]) -> list[Together]:
     return [(SILENT, lines, said)]
 
 
+def _ahead(job: Job, seen: list[Observation]) -> list[Together]:
+    """The one rank that went on while the others waited for it: its program left a collective out."""
+    waited = [one.where.rank for one in seen if one.judgement.name in TIMEOUTS and one.where.rank in job.ranks]
+    if len(set(waited)) < ENOUGH:
+        return []
+    furthest = max(job.ranks[rank].step for rank in waited if rank is not None)
+    ahead = [rank for rank, known in job.ranks.items() if known.step > furthest + 1 and rank not in waited]
+    if len(ahead) != 1:
+        return []
+    rank = ahead[0]
+    place = Where(node=job.node_of(rank), rank=rank)
+    said = f"rank {rank} went on to step {job.ranks[rank].step}, the others wait at step {furthest + 1}"
+    return [(AHEAD, [evidence_of(job.ranks[rank].line, place)], said)]
+
+
 def _lost_peer(job: Job, seen: list[Observation]) -> list[Together]:
-    """The node to which all closed connections lead; none where somebody timed out, for then the first victim left too."""
+    """The node that all closed connections lead to; none where somebody timed out: then victims left too."""
     if any(one.judgement.name in TIMEOUTS for one in seen):
         return []
     blamed: dict[str, set[str]] = {}
@@ -113,13 +133,9 @@ def _late(job: Job, seen: list[Observation]) -> list[Together]:
         return []
     moment, node, file = moments[-1]
     line = evidence_of(job.began[file][2], Where(node=node))
-    return [
-        (
-            LATE,
-            [line],
-            f"{node} began {moment - moments[0][0]:.0f} s after the first and {moment - moments[-2][0]:.0f} s after the last of the others",
-        )
-    ]
+    after, last = moment - moments[0][0], moment - moments[-2][0]
+    said = f"{node} began {after:.0f} s after the first node and {last:.0f} s after the last of the others"
+    return [(LATE, [line], said)]
 
 
 def unread(job: Job) -> str:

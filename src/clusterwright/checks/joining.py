@@ -19,6 +19,8 @@ KEPT_RANKS = 20_000
 KEPT_DURATIONS = 200
 """So many last durations of one kind are kept of each rank."""
 KEPT_LINKS = 5000
+ROW_LINES = 4
+"""The lines of an entry of torchrun's table of failures, from its rank on."""
 _WORDS = tuple(word.encode() for word in job.WORDS)
 
 
@@ -52,11 +54,15 @@ class Job:
     node_of_rank: dict[str, str] = field(default_factory=dict)
     rank_of_local: dict[tuple[str, str], str] = field(default_factory=dict)
     """File and local rank -> rank."""
+    _rows: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    """File -> line and rank of every entry of a table of failures."""
     accounted: set[str] = field(default_factory=set)
     """Ranks that the launcher ended because another had failed."""
     node_of_address: dict[str, str] = field(default_factory=dict)
     masters: dict[str, Told] = field(default_factory=dict)
     """By node or file."""
+    settings: dict[tuple[str, str], Told] = field(default_factory=dict)
+    """By name and rank."""
     links: list[Told] = field(default_factory=list)
     sockets: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     """Addresses of both ends -> segments sent, and sent again."""
@@ -104,6 +110,9 @@ class Job:
             return
         found = groups(match)
         self.rank_of_local[line.file, found["local"]] = found["rank"]
+        rows = self._rows.setdefault(line.file, [])
+        if len(rows) < KEPT_RANKS:
+            rows.append((line.number, found["rank"]))
         for before in line.before:
             if (named := pattern(job.TABLE_HOST).search(before)) is not None:
                 node = groups(named)["node"]
@@ -148,6 +157,9 @@ class Job:
             self.world = max(self.world, int(groups(match)["value"]))
             if (master := pattern(job.MASTER).search(line.raw)) is not None:
                 self.masters.setdefault(rank, Told(groups(master)["value"], line, rank))
+        for name, words, text in job.SETTINGS:
+            if any(word.encode() in lower for word in words) and (match := pattern(text).search(line.raw)) is not None:
+                self.settings.setdefault((name, rank), Told(groups(match)["value"], line, rank))
         if b" -> " in lower and (match := pattern(job.LINK).search(line.raw)) is not None:
             found = groups(match)
             if len(self.links) < KEPT_LINKS:
@@ -196,17 +208,28 @@ class Job:
 
     def placed(self, place: Where, evidence: Evidence) -> Where:
         """The place with the node and the rank that other lines give."""
-        rank, file = place.rank, evidence.file
-        if rank is not None and "local_rank" in evidence.text and (file, rank) in self.rank_of_local:
-            rank = self.rank_of_local[file, rank]
+        file, row = evidence.file, self._rank_of_row(evidence)
+        rank = row or self._rank_of_local(place.rank, evidence)
         if rank is None and place.node is None and len(self._ranks.get(file, ())) == 1 and len(self._hosts) > 1:
             rank = next(iter(self._ranks[file]))
-        node = place.node or (self.node_of(rank) if rank is not None else None)
+        told = self.node_of(rank) if rank is not None else None
+        node = told if told is not None and (row or place.node not in self.nodes()) else place.node
         if node is None and len(self._hosts) > 1:
             node = self.node_of_file(file)
-        return (
-            place if (node, rank) == (place.node, place.rank) else place.model_copy(update={"node": node, "rank": rank})
-        )
+        peer = place.peer if place.peer is not None and place.peer in evidence.text else None
+        return place.model_copy(update={"node": node, "rank": rank, "peer": peer})
+
+    def _rank_of_row(self, evidence: Evidence) -> str | None:
+        """The rank of the entry of a table of failures that the line is part of."""
+        if not job.is_row(evidence.text):
+            return None
+        rows = [rank for line, rank in self._rows.get(evidence.file, ()) if 0 <= evidence.line - line <= ROW_LINES]
+        return rows[-1] if rows else None
+
+    def _rank_of_local(self, rank: str | None, evidence: Evidence) -> str | None:
+        """The rank, where the line gives the rank on its node alone."""
+        local = job.local_rank(evidence.text)
+        return rank if local is None else self.rank_of_local.get((evidence.file, local), rank)
 
 
 def evidence_of(line: Line, place: Where) -> Evidence:

@@ -20,9 +20,13 @@ CAUSE = 2
 ERROR = 3
 ECHO = 6
 REMARK = 7
+PROGRAM = "program-error"
+CHAINED_LINES = 80
+"""An error that is raised while another is handled comes so many lines after it."""
 HELD, KILLED = "worker-held", "elastic-sigkill"
 """Faults: the launcher could not end a worker; a worker ended by signal 9."""
 ENOUGH_OTHERS = 2
+MANY_VICTIMS = 3
 KEPT_FINDINGS = 40
 KEPT_ECHOES = 50
 
@@ -60,6 +64,8 @@ def findings(observer: Observer) -> list[Finding]:
         lowest = min(one.weight for one in seen)
         roots = [one for one in seen if one.weight == lowest]
     roots, echoes = _fold(roots, seen)
+    if min(root.weight for root in roots) >= ECHO - 1:
+        roots, echoes = _victims(roots, echoes)
     made = [_finding(root, echoes if index == 0 else []) for index, root in enumerate(roots[:KEPT_FINDINGS])]
     made[0] = _with_more_names(made[0], roots, echoes)
     lacking = unread(observer.job)
@@ -94,7 +100,7 @@ def _seen(observer: Observer) -> list[Seen]:
 
 
 def _in_company(seen: list[Seen]) -> list[Seen]:
-    """What an observation means beside the others: a signal that the launcher sent, an error that one rank alone has."""
+    """What an observation means beside the others: a signal of the launcher, an error that one rank alone has."""
     held = {one.evidence[0].file for one in seen if one.judgement.name == HELD}
     waiting = {_who(one) for one in seen if one.judgement.name in WAITING} - {None}
     for one in seen:
@@ -107,11 +113,37 @@ def _in_company(seen: list[Seen]) -> list[Seen]:
             and one.judgement.health == "failed"
         ):
             same = {_who(other) for other in seen if other.judgement.name == one.judgement.name}
-            if len(same) == 1 and None not in same and len(waiting - same) >= ENOUGH_OTHERS:
+            if (
+                len(same) == 1
+                and None not in same
+                and len(waiting - same) >= ENOUGH_OTHERS
+                and not _told_better(one, seen)
+            ):
                 _weigh(one, ERROR)
                 one.because = "; ".join(
                     part for part in (one.because, "no other rank prints it, the others wait") if part
                 )
+    return _chained(seen)
+
+
+def _told_better(one: Seen, seen: list[Seen]) -> bool:
+    """Whether another observation of the same line says more."""
+    at = (one.evidence[0].file, one.evidence[0].line)
+    return any(other.weight < one.weight and (other.evidence[0].file, other.evidence[0].line) == at for other in seen)
+
+
+def _chained(seen: list[Seen]) -> list[Seen]:
+    """Of several errors that one rank printed one after the other the first is the cause, the later ones follow."""
+    errors = [
+        one for one in seen if one.weight <= ERROR and one.where.rank is not None and one.judgement.health == "failed"
+    ]
+    for one in errors:
+        for other in errors:
+            first, later = one.evidence[0], other.evidence[0]
+            same = (first.file, one.where.rank) == (later.file, other.where.rank)
+            if same and 0 < later.line - first.line <= CHAINED_LINES and one.weight <= ERROR:
+                _weigh(one, min(one.weight, other.weight))
+                _weigh(other, ECHO)
     return seen
 
 
@@ -133,6 +165,8 @@ def _in_order(seen: list[Seen]) -> list[Seen]:
 
 def _said(observation: Observation) -> str:
     facts = observation.facts
+    if facts.get("what") and observation.judgement.name == PROGRAM:
+        return f"it says: {facts['what'][:160]}"
     if facts.get("what"):
         return f"the check says: {facts['what'][:160]}"
     if facts.get("code") and not isinstance(observation.judgement, Xid):
@@ -159,6 +193,20 @@ def _fold(roots: list[Seen], seen: list[Seen]) -> tuple[list[Seen], list[Seen]]:
             twin.judgement = twin.judgement.model_copy(update={"action": root.judgement.action})
             twin.because += f"; {root.judgement.cause}"
     return kept, sorted(echoes, key=lambda one: one.order)
+
+
+def _victims(roots: list[Seen], echoes: list[Seen]) -> tuple[list[Seen], list[Seen]]:
+    """Echoes of several ranks and nothing else: all are victims, and none of them is the place."""
+    ranks = {_who(root) for root in roots} - {None}
+    if len(ranks) < MANY_VICTIMS or len({root.judgement.name for root in roots}) > 1:
+        return roots, echoes
+    first = roots[0]
+    nodes = {root.where.node for root in roots}
+    first.where = Where(node=nodes.pop() if len(nodes) == 1 else None)
+    first.because = f"printed by {len(ranks)} ranks or nodes, which all wait: none of them is the place"
+    first.evidence = [line.model_copy(update={"where": first.where}) for line in first.evidence]
+    first.count = sum(root.count for root in roots)
+    return [first], sorted([*roots[1:], *echoes], key=lambda one: one.order)
 
 
 def _same_place(one: Seen, other: Seen) -> bool:
@@ -214,12 +262,20 @@ def _names(place: Where) -> str:
     return ", ".join(f"{words[key]} {value}" for key, value in place.named().items())
 
 
+def _rank_of_node(node: str, echoes: list[Seen]) -> str | None:
+    """The one rank of a node that printed more than that it waits."""
+    ranks = {one.where.rank for one in echoes if one.where.node == node and one.weight < ECHO - 1} - {None}
+    return ranks.pop() if len(ranks) == 1 else None
+
+
 def _with_more_names(first: Finding, roots: list[Seen], echoes: list[Seen]) -> Finding:
     """Fill in the node from echoes where the root line names none and they agree on one."""
     nodes = {one.where.node for one in (*roots, *echoes) if one.where.node}
     place = first.where
     if place.node is None and len(nodes) == 1:
         place = place.model_copy(update={"node": nodes.pop()})
+    if place.rank is None and place.node is not None and (rank := _rank_of_node(place.node, echoes)) is not None:
+        place = place.model_copy(update={"rank": rank})
     told = sorted({_names(echo.where) for echo in echoes if echo.where.named()})[:6]
     because = first.because + (f"; echoes: {' / '.join(told)}" if told else "")
     return first.model_copy(update={"where": place, "because": because})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import statistics
 from typing import TYPE_CHECKING
 
-from clusterwright.checks.joining import evidence_of
+from clusterwright.checks.joining import Told, evidence_of
 from clusterwright.health import Evidence, Where
 from clusterwright.knowledge import Judgement
 
 if TYPE_CHECKING:
-    from clusterwright.checks.joining import Job, Told
+    from clusterwright.checks.joining import Job
 
 Together = tuple[Judgement, list[Evidence], str]
 
@@ -44,7 +44,7 @@ SLOW_PATH = Judgement(
 )  # fmt: skip
 LOSSY_PATH = Judgement(
     name="lossy-path", cause="connections of one node lose packets: they send segments again (retransmit)",
-    scope="link", action="investigate", confidence="likely", health="degraded", weight=4,
+    scope="link", action="investigate", confidence="certain", health="degraded", weight=4,
     because="read the error counters of both ends of its cable",
     source="https://man7.org/linux/man-pages/man8/ss.8.html",
 )  # fmt: skip
@@ -57,6 +57,11 @@ OTHER_MASTER = Judgement(
     name="other-master", cause="a node was given another address of the master than the others", scope="config",
     action="fix-config", confidence="likely", weight=2, source="https://docs.pytorch.org/docs/stable/elastic/run.html",
 )  # fmt: skip
+OTHER_SETTING = Judgement(
+    name="other-setting", cause="one rank differs from all others in its program, settings or versions (mismatch)",
+    scope="config", action="fix-config", confidence="likely", weight=2, source=_TORCH,
+    because="ranks that disagree send tensors of other sizes, or other collectives",
+)  # fmt: skip
 
 
 def compare(job: Job) -> list[Together]:
@@ -65,7 +70,14 @@ def compare(job: Job) -> list[Together]:
     Args:
         job: What was read of the job, settled.
     """
-    return [*_stragglers(job), *_slow_links(job), *_lossy(job), *_other_mtu(job), *_other_master(job)]
+    return [
+        *_stragglers(job),
+        *_slow_links(job),
+        *_lossy(job),
+        *_other_mtu(job),
+        *_other_master(job),
+        *_other_setting(job),
+    ]
 
 
 def _stragglers(job: Job) -> list[Together]:
@@ -144,7 +156,7 @@ def _of_one_end(bad: dict[tuple[str, str], Told], of: int, judgement: Judgement,
         return []
     common = set.intersection(*(set(ends) for ends in bad))
     said = "; ".join(f"{source} -> {target}: {told.value}" for (source, target), told in sorted(bad.items())[:4])
-    if len(common) != 1:
+    if len(common) != 1:  # one connection alone has two ends
         names = " and ".join(sorted({end for ends in bad for end in ends}))
         judgement = judgement.model_copy(update={"confidence": "likely"})
         return [
@@ -188,6 +200,27 @@ def _other_master(job: Job) -> list[Together]:
          f"{name} looks for the master at {told.value}, most at {usual}")
         for name, told, usual in _odd(by_node)
     ]  # fmt: skip
+
+
+def _other_setting(job: Job) -> list[Together]:
+    """The one rank that has another value than all others, or the one node."""
+    found: list[Together] = []
+    for name in {name for name, _ in job.settings}:
+        members = {rank: told for (named, rank), told in job.settings.items() if named == name}
+        odd = _odd(members)
+        nodes = {job.node_of(rank) for rank, _, _ in odd}
+        if (
+            odd
+            and (len(odd) == 1 or (len(nodes) == 1 and None not in nodes))
+            and len({told.value for _, told, _ in odd}) == 1
+        ):
+            place = _place([rank for rank, _, _ in odd], job)
+            lines = [evidence_of(told.line, place) for _, told, _ in odd][:SHOWN_RANKS]
+            said = (
+                f"{name} of {_ranks([rank for rank, _, _ in odd], job)}: {odd[0][1].value}, of all others: {odd[0][2]}"
+            )
+            found.append((OTHER_SETTING, lines, said))
+    return found
 
 
 def _odd(members: dict[str, Told]) -> list[tuple[str, Told, str]]:

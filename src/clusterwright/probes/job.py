@@ -17,6 +17,13 @@ NODE_OF_RANK = r"\d\d:\d\d:\d\d\S* (?P<node>[A-Za-z][\w.-]*\d) .*?\brank[ :=]?(?
 ADDRESS = r"^\s*inet (?P<address>\d+\.\d+\.\d+\.\d+)/\d+ .*(?:scope global|brd)|^(?P<address2>\d+\.\d+\.\d+\.\d+)\s+(?P<node2>[A-Za-z][\w.-]*)\s*$|NodeAddr=(?P<address3>\d+\.\d+\.\d+\.\d+) NodeHostName=(?P<node3>\S+)|(?P<node4>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO Bootstrap ?: Using \S+?:(?P<address4>\d+\.\d+\.\d+\.\d+)<"
 TABLE_HOST = r"^\s*(?:\[[^\]]*\]:)?\s*host\s*: (?P<node>\S+)"
 TABLE_RANK = r"^\s*(?:\[[^\]]*\]:)?\s*rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)"
+SETTINGS = (
+    ("parameters", ("parameters",), r"\bmodel of (?P<value>[\d,]+) parameters"),
+    ("torch", ("torch ",), r"\btorch (?:version:? )?(?P<value>\d+\.\d+\.\d+\S*?)[,;)]?(?: |$)"),
+    ("NCCL", ("nccl version",), r"\bNCCL version (?P<value>\d\S+)"),
+    ("revision", ("revision", "commit"), r"\b(?:revision|commit)[ :=]+(?P<value>[0-9a-f]{7,40})\b"),
+)
+"""What every rank of a job has alike, by name: words of the line, and its pattern."""
 TABLE_TERMINATED = r"exitcode\s*: -15 \(pid: \d+\)\s+\(SIGTERM\)"
 SYSLOG_HOST = r"^\s*(?:<\d+>)?(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) (?P<node>[A-Za-z0-9][\w.-]*) [\w.()/-]+(?:\[\d+\])?:"
 LINK = r"\brank (?P<source>\d+) ?-+> ?(?:rank )?(?P<target>\d+)\b.*?(?P<value>\d+(?:\.\d+)?) ?GB/s"
@@ -41,11 +48,14 @@ WORDS = (
     "(sigterm)",
 )
 """Each line that is read here holds one."""
-WORDS_ALONE = tuple(word for word in WORDS if word not in {" loss", "inet ", "training done"})
+WORDS_ALONE = tuple(word for word in WORDS if word not in {" loss", "inet ", "training done", "revision", "commit"})
 """Words of the prefilter. Steps are read of the first and last lines alone: a run prints millions."""
 UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
 DURATION = re.compile(rb"([A-Za-z][A-Za-z_ -]*?)[ :=]+(\d+(?:\.\d+)?) ?(ms|secs?|seconds|s)\b")
 DURATION_UNIT_FIRST = re.compile(rb"([A-Za-z][A-Za-z_ -]*?) ?\((ms|s)\)[ :=]+(\d+(?:\.\d+)?)")
+ROW = re.compile(r"\s*(?:\[[^\]]*\]:)?\s*(?:exitcode|error_file|traceback)\s*: ")
+LOCAL = re.compile(r"^\[default(\d+)\]:|\blocal_rank: ?(\d+)")
+FULL_RANK = re.compile(r"(?<!local_)\brank[ :=]+\d|\[rank ?\d+\]", re.IGNORECASE)
 FILE_RANK = re.compile(r"(?:^|[_.-])rank[_-]?(\d+)(?=[_.-]|$)")
 FOLDER_NODE = re.compile(r"[A-Za-z][A-Za-z_-]*\d+(?:[.-][\w-]+)*")
 
@@ -89,6 +99,27 @@ def step_of(raw: bytes) -> Step | None:
 
 def _name(raw: bytes) -> str:
     return raw.decode().strip().lower()
+
+
+def is_row(text: str) -> bool:
+    """Whether a line is part of an entry of torchrun's table of failures, and does not name the rank itself.
+
+    >>> is_row("  exitcode  : -9 (pid: 8)  (SIGKILL)"), is_row("[default0]: x")
+    (True, False)
+    """
+    return ROW.match(text) is not None
+
+
+def local_rank(text: str) -> str | None:
+    """The rank on its node, where a line gives no other.
+
+    >>> local_rank("failed (exitcode: -9) local_rank: 1 (pid: 8)"), local_rank("[default0]:KeyError: 3")
+    ('1', '0')
+    """
+    match = LOCAL.search(text)
+    if match is None or FULL_RANK.search(text):
+        return None
+    return match.group(1) or match.group(2)
 
 
 def rank_of_file(name: str) -> str | None:
