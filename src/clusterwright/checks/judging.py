@@ -102,8 +102,9 @@ def _consequence(xid: Xid, previous: int, knowledge: Knowledge) -> Xid:
 
 
 def _recovery(xid: Xid, detail: str) -> Xid:
+    wanted = detail.rpartition(" to ")[2]
     for words, action in RECOVERY:
-        if words in detail:
+        if words in wanted:
             return xid.model_copy(
                 update={
                     "cause": f"Xid 154: the driver asks for recovery: {words}",

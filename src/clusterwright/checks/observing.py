@@ -10,7 +10,7 @@ import ahocorasick
 
 from clusterwright.checks.joining import Job
 from clusterwright.health import Evidence, Where
-from clusterwright.probes.envelope import normal_pci, time_of, where
+from clusterwright.probes.envelope import BLOCK_WORDS, block, normal_pci, time_of, where
 from clusterwright.probes.job import WORDS_ALONE as JOB_WORDS
 from clusterwright.probes.nvidia import WORDS as XID_WORDS
 from clusterwright.probes.nvidia import xid_line
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 KEPT_LINES = 5
 """Evidence lines kept of one observation; the others are counted."""
 KEPT_OBSERVATIONS = 2000
+BLOCK_LINES = 60
+"""So far a heading reaches."""
 
 
 @dataclass(slots=True)
@@ -56,6 +58,8 @@ class Observer:
     readings: dict[str, list[Evidence]] = field(default_factory=dict)
     tables: dict[str, TableProbe] = field(default_factory=dict)
     job: Job = field(default_factory=Job)
+    _blocks: dict[str, tuple[int, Where]] = field(default_factory=dict)
+    """The last heading of a file, and its line."""
     _touched: list[Observation] = field(default_factory=list)
     """What the line at hand added to."""
     _varies: bool = False
@@ -82,7 +86,7 @@ class Observer:
     def words(self) -> set[str]:
         """Every word whose lines are wanted."""
         words = {word for fault in self.knowledge.faults for word in fault.words}
-        return words | set(XID_WORDS) | set(JOB_WORDS) | set(self._probe().words())
+        return words | set(XID_WORDS) | set(JOB_WORDS) | set(BLOCK_WORDS) | set(self._probe().words())
 
     def _probe(self) -> TableProbe:
         return TableProbe(frozenset(name for name in self._thresholds if "." not in name))
@@ -105,7 +109,7 @@ class Observer:
     def _take(self, line: Line) -> None:
         self._varies = False
         lower = line.raw.lower()
-        self._varies |= self.job.take(line, lower)
+        self._varies |= self.job.take(line, lower) or self._take_block(line, lower)
         said = self._faults.iter(lower.decode("latin-1")) if len(self._faults) else ()
         likely = {fault.name: fault for _, faults in said for fault in faults}
         for fault in likely.values():
@@ -123,8 +127,18 @@ class Observer:
             self._varies = True
             self._take_reading(probe, line, reading)
 
+    def _take_block(self, line: Line, lower: bytes) -> bool:
+        if (b"nodename=" in lower or b"settings for " in lower) and (place := block(line.raw)) is not None:
+            self._blocks[line.file] = (line.number, place)
+            return True
+        return False
+
     def _add_fault(self, fault: Fault, line: Line, found: dict[str, str]) -> None:
         place = _merge(where(line.raw), found)
+        start, heading = self._blocks.get(line.file, (0, None))
+        if heading is not None and line.number - start <= BLOCK_LINES and line.raw[:1].isspace():
+            self._varies = True
+            place = place.model_copy(update={k: v for k, v in heading.named().items() if getattr(place, k) is None})
         if fault.lookback:
             self._varies = True
             place = _from_before(place, line.before[-fault.lookback :])

@@ -32,6 +32,7 @@ HOSTS = (
     r"[ ,(]node[ =:](?P<node>[A-Za-z][\w.-]*\d[\w.-]*)",
     r"(?:error|Node failure on|JOB \d+ ON|host(?:name)?)\s*[:=]?\s*(?P<node>[A-Za-z][\w]*-?\d+)\b",
     r"\d\d:\d\d:\d\d (?P<node>[A-Za-z][\w]*-?\d+)$",
+    r"^\s*(?:\[[^\]]*\]:)?\s*host\s*: (?P<node>[A-Za-z][\w.-]*)",
     r"(?:NodeName|hostname|Host)[=:] ?(?P<node>[A-Za-z][\w.-]*)",
     r"^\s*(?P<node>[A-Za-z]+-[\w-]*\d+)\s+(?:State=|down|drain|idle)",
 )
@@ -41,6 +42,7 @@ PEERS = (
     r"connect to \(?(?P<peer>[A-Za-z][\w.-]*\d)[,:]",
 )
 RANKS = (
+    r"\brank\s*: (?P<rank>\d+) \(local_rank",
     r"\[(?:default)?rank ?(?P<rank>\d+)\]",
     r"\bRank[ :](?P<rank>\d+)\b",
     r"local_rank: ?(?P<rank>\d+)",
@@ -49,12 +51,13 @@ RANKS = (
 ACCELERATORS = (
     r"PCI:(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)",
     r"(?:GPU|amdgpu|nvidia|habanalabs)[ :-]+(?:PCI:)?(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])",
+    r"\bGPU at (?:PCI:)?(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)",
     r"\bGPU(?:s|[ _-]?id|[ _-]?index)?[ :#]*(?P<accelerator>\d{1,2})\b",
     r"\b(?:CUDA device|device|/dev/nvidia|card|hl)[ :#]?(?P<accelerator>\d{1,2})\b",
 )
 PORTS = (
     r"(?P<port>mlx5_(?:ib|bond_?|)\d+)(?::\d+)?(?:[\s:'\")/,.]|$)",
-    r"(?:mlx5_core|pcieport|bnxt_en|irdma) (?P<port>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])",
+    r"(?:mlx5_core|pcieport|bnxt_en|irdma|ice|i40e|ionic) (?P<port>[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])",
     r"(?P<port>nvidia-nvswitch\d+)",
 )
 
@@ -99,30 +102,73 @@ def normal_pci(address: str | None) -> str | None:
     return f"{domain:04x}:{parts[-2]}:{parts[-1]}.0"
 
 
+BLOCKS = (
+    r"^\s*NodeName=(?P<node>[A-Za-z][\w.-]*)(?:\s|$)",
+    r"^Settings for (?P<port>[\w.-]+):\s*$",
+)
+"""Lines that say of what the indented lines under them speak."""
+BLOCK_WORDS = ("nodename=", "settings for ")
+
+
+def block(raw: bytes) -> Where | None:
+    """The place that a heading gives to the lines under it.
+
+    >>> block(b"Settings for eth2:").named()
+    {'port': 'eth2'}
+    """
+    for text in BLOCKS:
+        if (match := pattern(text).search(raw)) is not None:
+            return Where(**groups(match))
+    return None
+
+
 def time_of(raw: bytes) -> tuple[float | None, str]:
     """Seconds and their clock: ``utc``, ``year`` (no year given) or ``boot``; (None, "") without a time.
 
+    A time without a zone is taken as UTC.
+
     >>> time_of(b"[ 1843.308145] NVRM: x")
     (1843.308145, 'boot')
-    >>> time_of(b"2026-01-02T00:00:10Z x")
-    (1767312010.0, 'utc')
+    >>> time_of(b"2026-01-02T00:00:10.5Z x")
+    (1767312010.5, 'utc')
+    >>> time_of(b"[rank0]:[E102 00:00:10.250000 ProcessGroupNCCL.cpp:607] x")
+    (86410.25, 'year')
     """
-    match = pattern(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,]\d+)?(?:([+-])(\d\d):?(\d\d))?").search(raw)
+    match = pattern(
+        r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ](\d\d):(\d\d):(\d\d)([.,]\d+)?(?: ?([+-])(\d\d):?(\d\d)(?:\D|$))?"
+    ).search(raw)
     if match is not None:
         year, month, day, hour, minute, second = (int(match.group(i)) for i in range(1, 7))
         offset = 0
-        if match.group(7) is not None:
-            offset = (int(match.group(8)) * 60 + int(match.group(9))) * (60 if match.group(7) == b"+" else -60)
-        return float(calendar.timegm((year, month, day, hour, minute, second)) - offset), "utc"
+        if match.group(8) is not None:
+            offset = (int(match.group(9)) * 60 + int(match.group(10))) * (60 if match.group(8) == b"+" else -60)
+        seconds = calendar.timegm((year, month, day, hour, minute, second)) - offset
+        return seconds + _fraction(match.group(7)), "utc"
     match = pattern(
-        r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +(\d{1,2}) (?:(\d{4}) )?(\d\d):(\d\d):(\d\d)(?: (\d{4}))?"
+        r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec) +(\d{1,2}) (?:(\d{4}) )?(\d\d):(\d\d):(\d\d)(\.\d+)?(?: (\d{4}))?"
     ).search(raw)
     if match is not None:
-        year = match.group(3) or match.group(7)
+        year = match.group(3) or match.group(8)
         month, day = MONTHS[match.group(1).decode().lower()], int(match.group(2))
         seconds = calendar.timegm((int(year) if year else 1970, month, day, *(int(match.group(i)) for i in (4, 5, 6))))
-        return float(seconds), "utc" if year else "year"
-    match = pattern(r"^\s*(?:kernel: )?\[ *(\d+\.\d{3,6})\]").search(raw)
-    if match is not None:
-        return float(match.group(1)), "boot"
-    return None, ""
+        return seconds + _fraction(match.group(7)), "utc" if year else "year"
+    match = pattern(r"(?:^|[\[ ])[EWIF](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)(\.\d+)").search(raw)
+    if match is not None and 1 <= int(match.group(1)) <= 12:  # noqa: PLR2004 - months
+        seconds = calendar.timegm((1970, *(int(match.group(i)) for i in range(1, 6))))
+        return seconds + _fraction(match.group(6)), "year"
+    uptime = uptime_of(raw)
+    return (uptime, "boot") if uptime is not None else (None, "")
+
+
+def uptime_of(raw: bytes) -> float | None:
+    """Seconds since boot, as the kernel prints them, also behind the time of a journal.
+
+    >>> uptime_of(b"Jan  5 04:10:00 gpu-a7 kernel: [  12.500000] x")
+    12.5
+    """
+    match = pattern(r"(?:^|kernel: )\s*(?:<\d+>)?\[ *(\d+\.\d{3,6})\]").search(raw)
+    return float(match.group(1)) if match is not None else None
+
+
+def _fraction(text: bytes | None) -> float:
+    return float(b"0." + text[1:]) if text else 0.0
