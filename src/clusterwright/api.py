@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from clusterwright.emitters import Bundle
     from clusterwright.emitters.target import Target
     from clusterwright.estimators.goodput import GoodputEstimate
-    from clusterwright.facility import Facility
+    from clusterwright.facility import Facility, Mixture
     from clusterwright.hardware import FabricDesign, FailureRates
     from clusterwright.health import Diagnosis
     from clusterwright.measurement import Calibration
     from clusterwright.model import Model
     from clusterwright.plan import Plan
+    from clusterwright.search.compare import Comparison
     from clusterwright.search.design import Known, Wish
     from clusterwright.search.question import Answer
     from clusterwright.simulation.scheduling import Job, Schedule
@@ -40,6 +41,7 @@ __all__ = [
     "WorkloadFile",
     "calibrate",
     "catalogue",
+    "compare",
     "design",
     "diagnose",
     "emit",
@@ -50,6 +52,7 @@ __all__ = [
     "failure_rates",
     "goodput",
     "load_workload",
+    "mix",
     "read_calibration",
     "schedule",
     "targets",
@@ -171,6 +174,36 @@ def explain(plan: Plan | Path | str, term: str | None = None, *, where: str = "p
     if found is None:
         raise unknown("term", term, set(document.terms.names()))
     return found
+
+
+def compare(
+    work: WorkloadFile,
+    *,
+    plan: Plan | Path | str | None = None,
+    without: Iterable[str] = (),
+    catalog: Path | None = None,
+    calibration: Path | Calibration | None = None,
+    today: date | None = None,
+) -> Comparison:
+    """Hold renting, reserving and owning a workload's cluster against one another, over how much it is used.
+
+    Args:
+        work: As `load_workload` gives it; ``horizon`` and ``utilisation`` of its constraints are used.
+        plan: Whose cluster is compared, or its file; none: the one that `design` would choose.
+        without: Parts of owning that are left out, such as ``colocation``.
+        catalog: A folder with one's own parts, prices and ``owning.toml``.
+        calibration: Factors fitted to one's own runs, or their file.
+        today: The day that prices are judged stale against; by default the current one.
+
+    Raises:
+        InputError: something asked is unknown, or the plan is of another model.
+        InfeasibleError: nothing satisfies the workload.
+    """
+    from clusterwright.plan import Plan, read_plan
+    from clusterwright.search.compare import compare as hold
+
+    wish, known = _wish(work, catalog, calibration, today)
+    return hold(wish, known, plan if plan is None or isinstance(plan, Plan) else read_plan(plan), without)
 
 
 def emit(
@@ -315,6 +348,31 @@ def failure_rates(**changes: float) -> FailureRates:
     from clusterwright.catalog.cluster_parts import load_failure_rates
 
     return load_failure_rates().model_copy(update=changes)
+
+
+def mix(
+    counts: Mapping[str, int],
+    *,
+    precision: str = "bf16",
+    usd_per_accelerator_hour: float | None = None,
+    catalog: Path | None = None,
+) -> Mixture:
+    """What a synchronous job loses on several kinds of accelerator at once: the slowest sets the pace.
+
+    Args:
+        counts: Accelerators of each kind, by name. [1]
+        precision: Of the matrix products.
+        usd_per_accelerator_hour: Mean price. [USD]
+        catalog: A folder with one's own parts.
+
+    Raises:
+        InputError: an unknown kind, or one without the precision.
+    """
+    from clusterwright.estimators.worth import cost_of_mixture
+
+    known = catalogue(catalog)
+    kinds = [(known.accelerator(name), count) for name, count in counts.items()]
+    return cost_of_mixture(kinds, precision=precision, usd_per_accelerator_hour=usd_per_accelerator_hour)
 
 
 def schedule(

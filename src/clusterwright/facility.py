@@ -19,6 +19,8 @@ class FacilityFigures(Noun):
     """Of rented shared storage."""
     usd_per_byte: float = Field(gt=0)
     """Of bought shared storage."""
+    storage_over_use: float = Field(ge=1)
+    """Storage to rent or buy over what is used [1]."""
     storage_nics: int = Field(gt=0)
     """Ports of a node on the storage network."""
     storage_bits_per_s: float = Field(gt=0)
@@ -127,8 +129,11 @@ class StorageNeed(Noun):
     checkpoints_kept: int
     data_bytes: float
     capacity_bytes: float
+    """Of checkpoints and data together."""
+    room_bytes: float
+    """To rent or buy for that: a file system is not filled to the brim."""
     usd_per_month: float
-    """To rent that capacity."""
+    """To rent that room."""
     capex_usd: float
     """To buy it."""
     ways: tuple[SaveWay, ...]
@@ -145,6 +150,46 @@ class Improvement(Noun):
     """Of the run's cost [USD]."""
 
 
+class Straggler(Noun):
+    """What one slow accelerator costs a synchronous job: all others wait for it at every step."""
+
+    slowest: float
+    """Its speed over that of the others [1]."""
+    synchronous_share: float
+    """Of the paid speed that the job gets [1]."""
+    lost_usd: float | None
+    """Of what was paid, at most: what does not compute is not slowed; none where no price is known."""
+
+
+class MixedKind(Noun):
+    """One kind of accelerator of a mixture."""
+
+    accelerator: str
+    count: int
+    flop_per_s: float
+    """Of one, on large matrix products: measured, or its dense peak where that is not known."""
+    measured: bool
+
+
+class Mixture(Noun):
+    """A synchronous job on several kinds of accelerator."""
+
+    kinds: tuple[MixedKind, ...]
+    synchronous_share: float
+    """Of the speed of all of them together that the job gets [1]."""
+    flop_per_s: float
+    """That it gets: as many of the slowest kind."""
+    best_alone: str
+    """The kind whose accelerators alone are fastest."""
+    best_alone_flop_per_s: float
+    lost_usd_per_day: float | None
+
+    @property
+    def slowest(self) -> MixedKind:
+        """The kind that sets the pace."""
+        return min(self.kinds, key=lambda kind: kind.flop_per_s)
+
+
 class Failures(Noun):
     """How often the run stops, what that costs, and what would help."""
 
@@ -153,7 +198,9 @@ class Failures(Noun):
     in_run: float
     """Interruptions expected in the whole run [1]."""
     causes: tuple[tuple[str, float], ...]
-    """The most frequent, with their share of all."""
+    """The most frequent, with their share of all failures; spot nodes taken away are apart."""
+    reclaim_share: float = 0.0
+    """Of the interruptions, those in which the provider takes a spot node back [1]."""
     spares: int
     interval_young_s: float
     interval_daly_s: float
@@ -164,6 +211,8 @@ class Failures(Noun):
     stall_share: float
     restart_share: float
     rework_share: float
+    straggler: Straggler | None = None
+    """Of the size that one was measured to be."""
     improvements: tuple[Improvement, ...]
 
 

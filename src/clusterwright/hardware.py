@@ -157,6 +157,8 @@ class FailureRates(Noun):
     """Accelerator-seconds of running per interruption of the job."""
     hardware_share: float = Field(gt=0, le=1)
     """Share of interruptions that take a node out for repair."""
+    reclaim_share: float = Field(default=0.0, ge=0, le=1)
+    """Share of interruptions in which the provider takes a spot node back."""
     detection_s: float = Field(ge=0)
     restart_s: float = Field(ge=0)
     repair_s: float = Field(gt=0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import IO, TYPE_CHECKING
 
 from rich import box
@@ -30,6 +31,16 @@ NEGLIGIBLE = 1e-4
 def console(file: IO[str]) -> Console:
     """A console of the width of a page, in whatever the file can encode."""
     return Console(file=file, width=WIDTH, highlight=False, markup=False, safe_box=True)
+
+
+def wrapped(name: str, text: str, column: int = 14) -> str:
+    """A name and its text, broken at the width of a page.
+
+    >>> wrapped("power", "270 kW")
+    'power         270 kW'
+    """
+    start = f"{name:<{column}}" if name.strip() else name
+    return textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=" " * column)
 
 
 def show_plan(plan: Plan, file: IO[str]) -> None:
@@ -165,10 +176,11 @@ def _capacity(need: StorageNeed) -> str:
 
 def _failures(failures: Failures) -> str:
     low, high = failures.goodput_interval
+    spot = f" ({failures.reclaim_share:.0%} of them spot nodes taken away)" if failures.reclaim_share else ""
     best = max(failures.improvements, key=lambda i: i.saves_usd, default=None)
     worth = f"; {best.change} would save {show_money(best.saves_usd)}" if best and best.saves_usd > 0 else ""
     return (
-        f"one in {show_duration(failures.mtbf_s)}, {failures.in_run:,.1f} in the run; goodput simulated "
+        f"one in {show_duration(failures.mtbf_s)}{spot}, {failures.in_run:,.1f} in the run; goodput simulated "
         f"{low:.2%} to {high:.2%}{worth}"
     )
 

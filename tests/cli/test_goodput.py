@@ -109,3 +109,35 @@ def test_one_slow_accelerator_slows_the_whole_job(capsys: pytest.CaptureFixture[
     assert "straggler" in capsys.readouterr().out
     assert 2 == run("--accelerators=384", "--slowest=nan")
     assert 2 == run("--accelerators=384", "--slowest=1.5")
+
+
+def test_a_mixture_runs_at_the_pace_of_its_slowest_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("--mix=h100-sxm=64", "--mix=a100-80gb-sxm=64", "--usd-per-accelerator-hour=2")
+    found = document(capsys, *asked)
+    assert 128 == found["accelerators"]
+    fast, slow = (kind["flop_per_s"] for kind in found["mix"]["kinds"])
+    assert fast > slow
+    assert found["mix"]["synchronous_share"] == pytest.approx(2 * slow / (fast + slow))
+    assert found["mix"]["lost_usd_per_day"] == pytest.approx((1 - 2 * slow / (fast + slow)) * 128 * 24 * 2)
+    assert any("a100-80gb-sxm, sets the pace" in text for text in found["warnings"])
+    assert any("h100-sxm alone are" in text for text in found["warnings"])
+
+
+def test_one_kind_is_no_mixture(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "--mix=h100-sxm=64")
+    assert 1.0 == found["mix"]["synchronous_share"]
+    assert not any("mix" in text for text in found["warnings"])
+
+
+@pytest.mark.parametrize(("asked", "word"), [("--mix=h100-sxm", "ACCELERATOR=COUNT"), ("--mix=h100-sxn=8", "h100-sxm")])
+def test_a_wrong_mixture_is_one_line(capsys: pytest.CaptureFixture[str], asked: str, word: str) -> None:
+    assert 2 == run(asked)
+    told = capsys.readouterr()
+    assert word in told.err
+    assert 1 == len(told.err.strip().splitlines())
+
+
+def test_the_words_fit_a_hundred_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == run("--mix=h100-sxm=64", "--mix=a100-80gb-sxm=64", "--usd-per-accelerator-hour=2")
+    text = capsys.readouterr().out
+    assert [] == [line for line in text.splitlines() if len(line) > 100 and "://" not in line]

@@ -46,8 +46,9 @@ def test_nobody_is_named_where_nobody_was_measured() -> None:
 def test_the_need_of_a_plan_holds_its_checkpoints_and_its_data() -> None:
     need = storage.require_storage(1e12, 36_000.0, 1800.0, load_site_figures(), checkpoints_kept=3, data_bytes=5e12)
     assert 8e12 == need.capacity_bytes
-    assert need.usd_per_month == pytest.approx(800.0)
-    assert need.capex_usd == pytest.approx(2000.0)
+    assert 10e12 == need.room_bytes
+    assert need.usd_per_month == pytest.approx(1000.0)
+    assert need.capex_usd == pytest.approx(2500.0)
     assert need.async_write_bytes_per_s == pytest.approx(1e12 / 1800.0)
     assert need.async_write_bytes_per_s < need.sync_write_bytes_per_s
 

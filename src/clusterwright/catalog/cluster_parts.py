@@ -115,9 +115,16 @@ def load_site_figures(path: Path | None = None) -> FacilityFigures:
     """
     where, document = _read("site.toml", path)
     figures, sources = _figures(document, _FACILITY_UNITS, where)
+    owning, more = _figures(_read("owning.toml", None)[1], {"storage_capacity": "1"}, "catalog/owning.toml")
     causes = tuple((cause.name, cause.count) for cause in load_failure_causes())
     return FacilityFigures.model_validate(
-        {**figures, "systems": load_storage_systems(), "causes": causes, "sources": sources}
+        {
+            **figures,
+            "storage_over_use": owning["storage_capacity"],
+            "systems": load_storage_systems(),
+            "causes": causes,
+            "sources": (*sources, *more),
+        }
     )
 
 

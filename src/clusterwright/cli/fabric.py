@@ -103,6 +103,7 @@ def command(  # noqa: PLR0917 - one argument an option
     """Design the networks of a cluster: switches, cables, cost, power, and how far they grow."""
     from clusterwright import api
     from clusterwright.catalog.cluster_parts import load_fabric_parts
+    from clusterwright.report import wrapped
 
     parts = load_fabric_parts()
     asked = _Asked(nodes, nics, nic_gbps, radix)
@@ -137,10 +138,10 @@ def command(  # noqa: PLR0917 - one argument an option
     else:
         print(_text(design, networks, parts, planes))
         if apart:
-            print("\n".join(["", *(_wrapped(n.purpose, _apart_text(n)) for n in apart[1:])]))
+            print("\n".join(["", *(wrapped(n.purpose, _apart_text(n)) for n in apart[1:])]))
         if facility is not None:
             print(_plan_text(facility))
-        print("\n".join(["", "sources", *(_wrapped("  ", source, 4) for source in parts.sources)]))
+        print("\n".join(["", "sources", *(wrapped("  ", source, 4) for source in parts.sources)]))
 
 
 def _apart(
@@ -240,7 +241,7 @@ def _site_sources() -> list[str]:
 def _plan_text(facility: Facility) -> str:
     """The plan's other networks, what its job needs, a line for each kind of fabric, and its site."""
     from clusterwright.estimators.adequacy import ADEQUATE
-    from clusterwright.report import facility_lines
+    from clusterwright.report import facility_lines, wrapped
     from clusterwright.units import show_money
 
     lines = ["", f"what the job of the plan needs (smallest network that costs at most {100 * ADEQUATE:g}% of a step)"]
@@ -258,15 +259,7 @@ def _plan_text(facility: Facility) -> str:
             more = f"; a size up saves {saves}, {show_money(need.next_up_saves_usd or 0.0)}"
         lines.append(f"  {need.fabric.value:<12} {size}, costs {100 * least.cost_share:.1f}%{more}")
     rows = [(name, text) for name, text in facility_lines(facility) if name in ("networks", "power")]
-    return "\n".join([*lines, "", *(_wrapped(name, text) for name, text in rows)])
-
-
-def _wrapped(name: str, text: str, column: int = 14) -> str:
-    """A line of a name and its text, broken at 100 columns."""
-    import textwrap
-
-    start = f"{name:<{column}}" if name.strip() else name
-    return textwrap.fill(text, 100, initial_indent=start, subsequent_indent=" " * column)
+    return "\n".join([*lines, "", *(wrapped(name, text) for name, text in rows)])
 
 
 def _rack_file(

@@ -12,9 +12,12 @@ from clusterwright.cli.fabric import NOT_NEGATIVE, POSITIVE
 
 if TYPE_CHECKING:
     from clusterwright.estimators.goodput import GoodputEstimate
+    from clusterwright.facility import Failures, Mixture
     from clusterwright.hardware import FailureRates
 
 MODES = ("async", "sync", "memory")
+MOST_MIXED = 10_000_000
+"""Accelerators of one kind. [1]"""
 PARAMETERS = 70.6e9
 """Of the model whose checkpoint is taken where none is given: the size that people know best."""
 
@@ -33,7 +36,9 @@ PARAMETERS = 70.6e9
 @click.option("--repair-hours", type=POSITIVE, help="Until a node that was taken out is back.")
 @click.option("--usd-per-accelerator-hour", type=POSITIVE, help="Also say what each improvement is worth.")
 @click.option("--slowest", type=click.FloatRange(min=0, max=1, min_open=True),
-              help="Speed of the slowest accelerator over that of the others: what one straggler costs.")  # fmt: skip
+              help="Speed of one slow accelerator over that of the others [default: as one was measured].")  # fmt: skip
+@click.option("--mix", "mixed", multiple=True, metavar="ACCELERATOR=COUNT",
+              help="Kinds that run one job together: what mixing costs; repeatable.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), help="Of the Monte Carlo.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(  # noqa: PLR0917 - one argument an option
@@ -49,6 +54,7 @@ def command(  # noqa: PLR0917 - one argument an option
     repair_hours: float | None,
     usd_per_accelerator_hour: float | None,
     slowest: float | None,
+    mixed: tuple[str, ...],
     seed: int | None,
     style: str,
 ) -> None:
@@ -68,10 +74,18 @@ def command(  # noqa: PLR0917 - one argument an option
     if plan_file is not None:
         from clusterwright.plan import read_plan, require_chosen
 
-        chosen = require_chosen(read_plan(plan_file), plan_file)
+        plan = read_plan(plan_file)
+        chosen = require_chosen(plan, plan_file)
         accelerators = accelerators or chosen.accelerators
         checkpoint_bytes = checkpoint_bytes or chosen.storage.checkpoint_bytes
         write_bytes_per_s = write_bytes_per_s or chosen.storage.write_bytes_per_s
+        usd_per_accelerator_hour = usd_per_accelerator_hour or chosen.offer.usd_per_accelerator_hour or None
+        failures = plan.facility and plan.facility.failures
+        if failures and mtbf_hours_per_accelerator is None:
+            rates = rates_of_plan(rates, failures, chosen.accelerators)
+    counts = _counts(mixed)
+    if accelerators is None and counts:
+        accelerators = sum(counts.values())
     if accelerators is None:
         raise click.MissingParameter(param_hint="'--accelerators'", param_type="option")
     size = checkpoint_bytes if checkpoint_bytes is not None else float(bytes_of(PARAMETERS))
@@ -83,15 +97,27 @@ def command(  # noqa: PLR0917 - one argument an option
     document["accelerators"], document["mode"] = accelerators, mode
     document["storage"] = _storage(estimate, size)
     document["warnings"] = _warnings(estimate, rates, interval_s, repair_hours)
-    if slowest is not None:
-        document["straggler"] = _straggler(accelerators, slowest, usd_per_accelerator_hour)
-    if usd_per_accelerator_hour is not None:
-        a_day = accelerators * 24.0 * usd_per_accelerator_hour
+    a_day = None if usd_per_accelerator_hour is None else accelerators * 24.0 * usd_per_accelerator_hour
+    document["straggler"] = _straggler(accelerators, slowest, a_day)
+    if counts:
+        mixture = api.mix(counts, usd_per_accelerator_hour=usd_per_accelerator_hour)
+        document["mix"] = mixture.model_dump(mode="json")
+        document["warnings"] = [*_mix_warnings(mixture), *_warnings(estimate, rates, interval_s, repair_hours)]
+    if a_day is not None:
         document["worth"] = [
             {"change": i.change, "goodput": i.goodput, "usd_per_day": i.saves_usd}
             for i in what_would_help(accelerators, size, write, rates, cost_usd=a_day, mode=mode)
         ]
     print(json.dumps(document, allow_nan=False) if style == "json" else _text(document))
+
+
+def rates_of_plan(rates: FailureRates, failures: Failures, accelerators: int) -> FailureRates:
+    """The rates with what the plan counts besides failures: spot nodes that the provider takes back."""
+    return rates.model_copy(update={
+        "mtbf_s": failures.mtbf_s * accelerators,
+        "hardware_share": rates.hardware_share * (1.0 - failures.reclaim_share),
+        "reclaim_share": failures.reclaim_share,
+    })  # fmt: skip
 
 
 def default_write_rate() -> float:
@@ -165,22 +191,40 @@ def _warnings(
     return made
 
 
-def _straggler(accelerators: int, slowest: float, usd_per_hour: float | None) -> dict[str, object]:
-    """What one slow accelerator costs a synchronous job: all others wait for it at every step."""
-    import numpy as np
+def _straggler(accelerators: int, slowest: float | None, a_day_usd: float | None) -> dict[str, object]:
+    """What one slow accelerator costs a synchronous job."""
+    from clusterwright.estimators.worth import USUAL_STRAGGLER, cost_of_straggler
 
-    from clusterwright.laws.reliability import synchronous_share
+    found = cost_of_straggler(accelerators, USUAL_STRAGGLER if slowest is None else slowest, cost_usd=a_day_usd)
+    return {**found.model_dump(mode="json", exclude={"lost_usd"}), "lost_usd_per_day": found.lost_usd}
 
-    if not np.isfinite(slowest):
-        raise click.BadParameter("not a finite number", param_hint="'--slowest'")
-    speeds = np.ones(accelerators)
-    speeds[0] = slowest
-    share = float(synchronous_share(speeds))
-    lost = None if usd_per_hour is None else (1.0 - slowest) * accelerators * 24.0 * usd_per_hour
-    return {"slowest": slowest, "synchronous_share": share, "lost_usd_per_day": lost}
+
+def _counts(mixed: tuple[str, ...]) -> dict[str, int]:
+    """Accelerators by kind, from ``name=count`` texts."""
+    found: dict[str, int] = {}
+    for text in mixed:
+        name, equals, count = text.partition("=")
+        if not equals or not count.isdecimal() or not 0 < int(count) <= MOST_MIXED:
+            raise click.BadParameter(f"{text!r}: write ACCELERATOR=COUNT, such as h100-sxm=64", param_hint="'--mix'")
+        found[name.strip()] = found.get(name.strip(), 0) + int(count)
+    return found
+
+
+def _mix_warnings(mixture: Mixture) -> list[str]:
+    """What to beware of when kinds are mixed."""
+    if len(mixture.kinds) == 1:
+        return []
+    lost = 1.0 - mixture.synchronous_share
+    slow = mixture.slowest.accelerator
+    told = [f"mix: the slowest kind, {slow}, sets the pace: {lost:.0%} of the paid speed is lost"]
+    if mixture.best_alone_flop_per_s >= mixture.flop_per_s:
+        gain = mixture.best_alone_flop_per_s / mixture.flop_per_s
+        told.append(f"mix: the {mixture.best_alone} alone are {gain:.2f} times as fast as all of them together")
+    return told
 
 
 def _text(document: dict[str, object]) -> str:
+    from clusterwright.report import wrapped
     from clusterwright.units import show_bytes, show_duration
 
     def number(key: str) -> float:
@@ -209,11 +253,20 @@ def _text(document: dict[str, object]) -> str:
         f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
         f"spares        {document['spares']} (nodes) suffice 99% of the time",
     ]
-    straggler = document.get("straggler")
-    if isinstance(straggler, dict):
-        lost = straggler["lost_usd_per_day"]
+    straggler = document["straggler"]
+    assert isinstance(straggler, dict)  # noqa: S101 - built above
+    lost = straggler["lost_usd_per_day"]
+    cost = "" if lost is None else f", ${lost:,.0f} a day lost"
+    lines.append(f"straggler     one at {100 * straggler['slowest']:g}% makes all of them that slow{cost}")
+    mixture = document.get("mix")
+    if isinstance(mixture, dict):
+        kinds = [
+            f"{k['count']:,} {k['accelerator']} of {k['flop_per_s'] / 1e12:,.0f} TFLOP/s" for k in mixture["kinds"]
+        ]
+        lost = mixture["lost_usd_per_day"]
         cost = "" if lost is None else f", ${lost:,.0f} a day lost"
-        lines.append(f"straggler     one at {100 * straggler['slowest']:g}% makes all of them that slow{cost}")
+        lines.append(f"mix           {100 * mixture['synchronous_share']:.0f}% of the paid speed{cost}")
+        lines += [f"              {kind}" for kind in kinds]
     storage = document["storage"]
     assert isinstance(storage, dict)  # noqa: S101 - built above
     rates_needed = [storage[key] / 1e9 for key in ("sync_write_bytes_per_s", "async_write_bytes_per_s")]
@@ -235,5 +288,5 @@ def _text(document: dict[str, object]) -> str:
     for title in ("warnings", "sources"):
         texts = document[title]
         if isinstance(texts, list) and texts:
-            lines += ["", title, *(f"  {text}" for text in texts)]
+            lines += ["", title, *(wrapped("  ", text, 4) for text in texts)]
     return "\n".join(lines)

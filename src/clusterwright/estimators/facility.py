@@ -8,8 +8,8 @@ from clusterwright.estimators import adequacy
 from clusterwright.estimators.goodput import SaveMode, estimate_goodput
 from clusterwright.estimators.networks import compute_network, management_network, rails_of, storage_network
 from clusterwright.estimators.site import estimate_site
-from clusterwright.estimators.storage import require_storage, token_bytes
-from clusterwright.estimators.worth import what_would_help
+from clusterwright.estimators.storage import CHECKPOINTS_KEPT, require_storage, token_bytes
+from clusterwright.estimators.worth import cost_of_straggler, what_would_help
 from clusterwright.facility import Facility, Failures, SaveWay
 from clusterwright.simulation.failures import simulate_goodput
 from clusterwright.term import Kind, Term
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from clusterwright.facility import FacilityFigures, Network, NetworkChoice, NetworkNeed, Power, StorageNeed
     from clusterwright.hardware import FabricParts, FailureRates
     from clusterwright.plan import Candidate, Plan
-    from clusterwright.workload import Training
 
 MOST_CAUSES = 5
 """Causes of interruptions that a plan names. [1]"""
@@ -76,7 +75,7 @@ def facility_of(
     needs: tuple[NetworkNeed, ...] = ()
     if workload.training is not None:
         failures = failures_of(chosen, node.accelerators, figures, rates)
-        storage = _storage(plan, chosen, workload.training, failures, figures, rates)
+        storage = _storage(plan, chosen, workload, failures, figures, rates)
         choices = adequacy.weigh_networks_of_plan(plan)
         needs = adequacy.needs_of(choices, chosen.estimate.cost_usd, chosen.estimate.step_time_s)
     ratio = workload.cluster.oversubscription if workload.cluster else 1.0
@@ -130,6 +129,7 @@ def failures_of(chosen: Candidate, accelerators_a_node: int, figures: FacilityFi
         per_day=float(found.failures_per_day),
         in_run=chosen.estimate.train_time_s / float(found.mtbf_s),
         causes=tuple((name, times / whole) for name, times in figures.causes[:MOST_CAUSES]),
+        reclaim_share=rates.reclaim_share,
         spares=chosen.spares,
         interval_young_s=float(found.interval_young_s),
         interval_daly_s=float(found.interval_daly_s),
@@ -139,6 +139,7 @@ def failures_of(chosen: Candidate, accelerators_a_node: int, figures: FacilityFi
         stall_share=float(found.stall_share),
         restart_share=float(found.restart_share),
         rework_share=float(found.rework_share),
+        straggler=cost_of_straggler(count, cost_usd=chosen.estimate.cost_usd),
         improvements=worth,
     )
 
@@ -152,10 +153,11 @@ def _simulated(found: GoodputEstimate, rates: FailureRates) -> tuple[float, floa
 
 
 def _storage(
-    plan: Plan, chosen: Candidate, training: Training, failures: Failures, figures: FacilityFigures, rates: FailureRates
+    plan: Plan, chosen: Candidate, workload: Workload, failures: Failures, figures: FacilityFigures, rates: FailureRates
 ) -> StorageNeed:
     """What the run writes, reads and keeps."""
-    store, width = chosen.storage, token_bytes(plan.model.vocab)
+    store, width, use = chosen.storage, token_bytes(plan.model.vocab), workload.storage
+    tokens = workload.training.tokens if workload.training else 0.0
     ways = []
     for mode in SaveMode:
         found = estimate_goodput(chosen.accelerators, store.checkpoint_bytes, store.write_bytes_per_s, rates, mode=mode)
@@ -165,7 +167,9 @@ def _storage(
         ))  # fmt: skip
     return require_storage(
         store.checkpoint_bytes, failures.mtbf_s, store.checkpoint_interval_s, figures,
-        data_bytes=training.tokens * width, read_bytes_per_s=chosen.estimate.tokens_per_s * width, ways=tuple(ways),
+        checkpoints_kept=use.checkpoints_kept or CHECKPOINTS_KEPT,
+        data_bytes=tokens * width if use.data is None else use.data, ways=tuple(ways),
+        read_bytes_per_s=chosen.estimate.tokens_per_s * width,
     )  # fmt: skip
 
 
@@ -277,6 +281,7 @@ def _storage_term(need: StorageNeed) -> Term:
              source="a checkpoint in each interval"),
         Term(name="read for the job", value=need.read_bytes_per_s, unit="B/s", source="tokens a second, as text"),
         Term(name="storage capacity", value=need.capacity_bytes, unit="B", source=kept),
+        Term(name="storage room", value=need.room_bytes, unit="B", source="capacity and a quarter to spare"),
         Term(name="storage rent", value=need.usd_per_month, unit="USD/month", source="price of a byte and month"),
         Term(name="storage capex", value=need.capex_usd, unit="USD", source="price of a byte, bought"),
         *ways,
@@ -298,7 +303,10 @@ def _failures_term(failures: Failures) -> Term:
              source=f"simulation.failures, 99%: {low:.4f} to {high:.4f}"),
         *(Term(name=f"worth of: {i.change}", value=i.saves_usd, unit="USD", source=f"goodput {i.goodput:.4f}")
           for i in failures.improvements),
-        *(Term(name=f"cause: {name}", value=share, unit="1", source="share of interruptions, as counted")
+        *(Term(name="one slow accelerator", value=s.lost_usd or 0.0, unit="USD",
+               source=f"at {s.slowest:.0%} of the others' speed, as one was measured; at most")
+          for s in (failures.straggler,) if s),
+        *(Term(name=f"cause: {name}", value=share, unit="1", source="share of failures, as counted")
           for name, share in failures.causes),
     )  # fmt: skip
     return Term(name="interruptions in the run", value=failures.in_run, unit="1", parts=parts,

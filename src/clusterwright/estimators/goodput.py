@@ -136,7 +136,11 @@ def with_reclaims(rates: FailureRates, node_mtbi_s: float, accelerators_a_node: 
     if not reclaims:
         return rates
     both = failures + reclaims
-    return rates.model_copy(update={"mtbf_s": 1.0 / both, "hardware_share": rates.hardware_share * failures / both})
+    return rates.model_copy(update={
+        "mtbf_s": 1.0 / both,
+        "hardware_share": rates.hardware_share * failures / both,
+        "reclaim_share": 1.0 - (1.0 - rates.reclaim_share) * failures / both,
+    })  # fmt: skip
 
 
 def save_times(

@@ -117,6 +117,7 @@ def require_storage(  # noqa: PLR0913 - what a job writes, reads and keeps
     """
     sync = float(write_bandwidth_for_stall(size, mtbf_s, stall_share))
     capacity = checkpoints_kept * size + data_bytes
+    room = capacity * figures.storage_over_use
     return StorageNeed(
         checkpoint_bytes=size,
         sync_write_bytes_per_s=sync,
@@ -125,8 +126,9 @@ def require_storage(  # noqa: PLR0913 - what a job writes, reads and keeps
         checkpoints_kept=checkpoints_kept,
         data_bytes=data_bytes,
         capacity_bytes=capacity,
-        usd_per_month=capacity * figures.usd_per_byte_month,
-        capex_usd=capacity * figures.usd_per_byte,
+        room_bytes=room,
+        usd_per_month=room * figures.usd_per_byte_month,
+        capex_usd=room * figures.usd_per_byte,
         ways=ways,
         deliverers=who_delivers(sync, figures.systems),
     )
