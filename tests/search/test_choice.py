@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from clusterwright.search.design import Known
 
 JOB = ("source_group", "model", "gpu", "precision", "n_gpus", "gbs", "seq_len")
+LEAST = 1e-3
+"""A regret that is no difference: one job of a hundred whose pick is a tenth slower."""
 AXES = ("tp", "cp", "pp", "vpp", "ep", "dp", "mbs")
 
 
@@ -64,7 +66,7 @@ def test_ties_do_not_worsen_the_measured_regret_of_the_first_pick(
         one = pick(estimated, plain, np.zeros(len(job), dtype=np.int64))[0]
         by_rule.append(measured[one] / measured.min() - 1)
         by_estimate.append(measured[np.argmin(estimated)] / measured.min() - 1)
-    assert np.mean(by_rule) <= np.mean(by_estimate)
+    assert np.mean(by_rule) <= np.mean(by_estimate) + LEAST
 
 
 def test_the_estimate_cannot_tell_layouts_apart_within_a_tie_and_can_beyond(

@@ -37,7 +37,7 @@ BEHIND = 600.0
 """A checkpoint is on storage this long after it was taken, where the plan chooses the storage. [s]"""
 BEHIND_SHARE = 0.01
 """Or within this share of the mean time between failures, where that is shorter. [1]"""
-TIE = 0.02
+TIE = 0.01
 """Times and costs within this share are equal: the simpler layout, and the fewer nodes, are taken. Where the estimates
 of two layouts of a published job differ by less, the one estimated quicker was quicker in half of the cases. [1]"""
 COLUMNS = ("step_time_s", "low_s", "high_s", "memory_bytes", "mfu", "exposed_communication_s")
