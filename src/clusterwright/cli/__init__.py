@@ -16,6 +16,7 @@ VERBS = {
     "plan": "choose the cluster and the layout for a workload",
     "estimate": "predict one layout on one cluster",
     "explain": "show the tree of terms behind a plan",
+    "compare": "rent, reserve or own one cluster, over how much it is used",
     "validate": "score the estimate against published runs",
     "calibrate": "fit the estimate to your own runs",
     "emit": "write the files that run a plan",
