@@ -87,3 +87,29 @@ def test_a_price_is_old_after_sixty_days(tmp_path: Path, days: int, found_old: l
     (tmp_path / "offers.toml").write_text(OFFER, encoding="utf-8")
     found = integrity(load(tmp_path), date(2026, 11, 1) + timedelta(days=days))
     assert found_old == [c.where for c in found if c.what == "old price" and c.where.startswith("us mine")]
+
+
+SERVER = """
+[[server]]
+node = "{node}"
+nodes = {nodes}
+value = {value}
+unit = "USD"
+source = "a quote"
+seen = "2026-11"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "why"),
+    [
+        (SERVER.format(node="mi300x-ubb-server", nodes=1, value=12_000_000), "price", "for how many nodes"),
+        (SERVER.format(node="nothing", nodes=1, value=300_000), "node", "is not in the catalogue"),
+        ('[finance]\nvalue = 8\nunit = "%"\nsource = "a"\nseen = "2026"\n', "figure", "is wanted"),
+    ],
+)
+def test_a_slip_in_what_owning_takes_is_an_error(tmp_path: Path, text: str, what: str, why: str) -> None:
+    (tmp_path / "owning.toml").write_text(text, "utf-8")
+    (found,) = [c for c in integrity(load(tmp_path), date(2026, 11, 30)) if c.severity == "error"]
+    assert what == found.what
+    assert why in found.why

@@ -12,7 +12,7 @@ from clusterwright import cli
 if TYPE_CHECKING:
     from pathlib import Path
 
-KINDS = ("accelerators", "nodes", "models", "offers", "sources")
+KINDS = ("accelerators", "nodes", "models", "offers", "money", "sources")
 TABLE = (
     "provider,instance_name,location,price,gpu_count,gpu_name,gpu_memory,spot\naws,p5.48xlarge,x,{},8,H100,80,False\n"
 )

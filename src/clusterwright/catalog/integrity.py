@@ -44,6 +44,7 @@ def integrity(catalogue: Catalogue, today: date) -> list[Complaint]:
         One complaint a fault, old prices as one warning an offer.
     """
     found = [*_files(catalogue), *_nodes(catalogue), *_offers(catalogue), *_outliers(catalogue), *_counts(catalogue)]
+    found += _money(catalogue)
     return sorted([*found, *_ages(catalogue, today)], key=lambda c: c.severity != "error")
 
 
@@ -103,6 +104,26 @@ def _outliers(catalogue: Catalogue) -> Iterator[Complaint]:
         if not usual / FACTOR < price < usual * FACTOR:
             why = f"{price:g} USD an accelerator-hour, others about {usual:g}: per node or per accelerator?"
             yield _error("price", place(offer), why)
+
+
+def _money(catalogue: Catalogue) -> Iterator[Complaint]:
+    """What owning and renting take: whole, of known nodes, and no price to buy that is far from the others."""
+    try:
+        servers, _ = catalogue.owning.servers, catalogue.renting
+    except InputError as error:
+        yield _error("figure", "owning.toml, renting.toml or site.toml", str(error))
+        return
+    each: dict[str, float] = {}
+    for server in servers:
+        if server.node not in _readable(catalogue, "nodes"):
+            yield _error("node", f"server {server.node}", f"{server.node!r} is not in the catalogue")
+            continue
+        each[server.node] = server.price.value / (server.nodes * catalogue.node(server.node).accelerators)
+    for name, usd in each.items():
+        usual = median(each.values())
+        if not usual / FACTOR < usd < usual * FACTOR:
+            why = f"{usd:,.0f} USD an accelerator to buy, others about {usual:,.0f}: for how many nodes is the price?"
+            yield _error("price", f"server {name}", why)
 
 
 def _counts(catalogue: Catalogue) -> Iterator[Complaint]:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from clusterwright.catalog.money import load_owning, load_renting
+from clusterwright.catalog.money import figures_of, load_owning, load_renting
 from clusterwright.errors import InputError, unknown
 from clusterwright.files import read_text
 from clusterwright.hardware import Accelerator, FabricKind, Node
-from clusterwright.market import Offer, Owning, PricePerNodeHour, Renting
+from clusterwright.market import Figure, Offer, Owning, PricePerNodeHour, Renting
 from clusterwright.model import Model
 from clusterwright.noun import Noun
 
@@ -101,6 +101,11 @@ class Catalogue:
     def renting(self) -> Renting:
         """What renting costs besides the nodes."""
         return load_renting(self._folders)
+
+    @property
+    def money(self) -> dict[str, Figure]:
+        """Every figure of owning and renting by its name."""
+        return figures_of(self.owning, self.renting)
 
     @property
     def date(self) -> date:

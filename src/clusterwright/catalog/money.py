@@ -63,6 +63,15 @@ def load_renting(folders: Sequence[Traversable | Path]) -> Renting:
     )
 
 
+def figures_of(owning: Owning, renting: Renting) -> dict[str, Figure]:
+    """Every figure of owning and renting by its name."""
+    found = {f"owning {name}": f for name, f in vars(owning).items() if isinstance(f, Figure)}
+    found |= {f"buying {s.node} ({s.nodes})": s.price for s in owning.servers}
+    found |= {f"renting {name}": f for name, f in vars(renting).items() if isinstance(f, Figure)}
+    found |= {f"spot {r.provider} {r.accelerator}": r.share for r in renting.reclaims}
+    return found | {f"egress {e.provider}": e.price for e in renting.egress}
+
+
 def _documents(folders: Sequence[Traversable | Path], name: str) -> list[tuple[str, dict[str, Any]]]:
     found = []
     for folder in folders:

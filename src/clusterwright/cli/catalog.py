@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clusterwright.catalog import Catalogue
     from clusterwright.catalog.integrity import Complaint
 
-KINDS = ("accelerators", "nodes", "models", "offers", "sources")
+KINDS = ("accelerators", "nodes", "models", "offers", "money", "sources")
 FOLDER = click.option("--catalog", "folder", type=click.Path(path_type=Path), help="Your own parts and prices.")
 STYLE = click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 
@@ -30,7 +30,7 @@ def command() -> None:
 @FOLDER
 @STYLE
 def list_kind(kind: str, folder: Path | None, style: str) -> None:
-    """List all of a KIND: accelerators, nodes, models, offers or sources."""
+    """List all of a KIND: accelerators, nodes, models, offers, money or sources."""
     from clusterwright import api
     from clusterwright.errors import unknown
 
@@ -147,8 +147,14 @@ def _sources(catalogue: Catalogue) -> list[dict[str, Any]]:
     return [{"name": key, **source.model_dump()} for key, source in catalogue.sources.items()]
 
 
+def _money(catalogue: Catalogue) -> list[dict[str, Any]]:
+    figures = [{"name": name, **figure.model_dump(mode="json")} for name, figure in catalogue.money.items()]
+    return [{**row, "what": "assumed" if row["assumed"] else "read", "sources": [row["source"]]} for row in figures]
+
+
 ROWS: dict[str, Callable[[Catalogue], list[dict[str, Any]]]] = {
-    "accelerators": _accelerators, "nodes": _nodes, "models": _models, "offers": _offers, "sources": _sources,
+    "accelerators": _accelerators, "nodes": _nodes, "models": _models, "offers": _offers, "money": _money,
+    "sources": _sources,
 }  # fmt: skip
 COLUMNS: dict[str, dict[str, tuple[str, float]]] = {
     "accelerators": {"name": ("", 0), "GiB": ("memory_bytes", 2**30), "GB/s": ("memory_bytes_per_s", 1e9),
@@ -163,6 +169,8 @@ COLUMNS: dict[str, dict[str, tuple[str, float]]] = {
     "offers": {"provider": ("", 0), "instance": ("", 0), "accelerator": ("", 0), "of": ("accelerators", 1),
                "term": ("", 0), "USD/node/h": ("usd_per_node_hour", 1), "USD/acc/h": ("usd_per_accelerator_hour", 1),
                "seen": ("", 0), "days": ("age_days", 1)},
+    "money": {"name": ("", 0), "value": ("", 0), "unit": ("", 0), "low": ("", 0), "high": ("", 0), "seen": ("", 0),
+              "what": ("", 0)},
     "sources": {"name": ("", 0), "title": ("", 0), "seen": ("", 0)},
 }  # fmt: skip
 """Heading: key (empty: the heading itself) and what a figure is divided by (0: text)."""
