@@ -34,6 +34,8 @@ class FacilityFigures(Noun):
     systems: tuple[StorageSystem, ...] = ()
     causes: tuple[tuple[str, int], ...] = ()
     """Causes of interruptions and how often each was counted."""
+    other_mtbf_s: tuple[tuple[str, float], ...] = ()
+    """Other clusters, and accelerator-seconds of each an interruption, the worst first."""
     sources: tuple[str, ...] = ()
 
 
@@ -190,6 +192,15 @@ class Mixture(Noun):
         return min(self.kinds, key=lambda kind: kind.flop_per_s)
 
 
+class Elsewhere(Noun):
+    """The goodput that the run would have if its accelerators failed as often as those of another cluster."""
+
+    cluster: str
+    mtbf_s: float
+    """Accelerator-seconds of a failure there."""
+    goodput: float
+
+
 class Failures(Noun):
     """How often the run stops, what that costs, and what would help."""
 
@@ -208,6 +219,8 @@ class Failures(Noun):
     goodput: float
     goodput_interval: tuple[float, float]
     """99% interval of a simulation of the same system."""
+    elsewhere: tuple[Elsewhere, ...] = ()
+    """At the rates of other clusters, the worst first: what the goodput may well be here."""
     stall_share: float
     restart_share: float
     rework_share: float

@@ -177,11 +177,13 @@ def _capacity(need: StorageNeed) -> str:
 def _failures(failures: Failures) -> str:
     low, high = failures.goodput_interval
     spot = f" ({failures.reclaim_share:.0%} of them spot nodes taken away)" if failures.reclaim_share else ""
+    worst = failures.elsewhere[0] if failures.elsewhere else None
+    elsewhere = f", {worst.goodput:.1%} failing as {worst.cluster}" if worst else ""
     best = max(failures.improvements, key=lambda i: i.saves_usd, default=None)
     worth = f"; {best.change} would save {show_money(best.saves_usd)}" if best and best.saves_usd > 0 else ""
     return (
         f"one in {show_duration(failures.mtbf_s)}{spot}, {failures.in_run:,.1f} in the run; goodput simulated "
-        f"{low:.2%} to {high:.2%}{worth}"
+        f"{low:.2%} to {high:.2%}{elsewhere}{worth}"
     )
 
 

@@ -15,6 +15,7 @@ from clusterwright.errors import InputError
 from clusterwright.facility import FacilityFigures
 from clusterwright.files import read_text
 from clusterwright.hardware import FabricParts, FailureRates, StorageSystem, SwitchPart
+from clusterwright.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -123,6 +124,7 @@ def load_site_figures(path: Path | None = None) -> FacilityFigures:
             "storage_over_use": owning["storage_capacity"],
             "systems": load_storage_systems(),
             "causes": causes,
+            "other_mtbf_s": load_other_rates(),
             "sources": (*sources, *more),
         }
     )
@@ -134,6 +136,14 @@ def load_failure_causes(path: Path | None = None) -> tuple[Cause, ...]:
     where, document = _read("failures.toml", path)
     rows = [_row(row, ("name", "count", "unit", "source", "repair"), where) for row in document.get("cause", [])]
     return tuple(Cause(row["name"], row["count"], row["repair"]) for row in sorted(rows, key=lambda row: -row["count"]))
+
+
+@cache
+def load_other_rates(path: Path | None = None) -> tuple[tuple[str, float], ...]:
+    """What other clusters measured: name, and accelerator-seconds an interruption, the worst first."""
+    where, document = _read("failures.toml", path)
+    rows = [_row(row, ("name", "mtbf_hours", "unit", "source"), where) for row in document.get("elsewhere", [])]
+    return tuple(sorted(((row["name"], row["mtbf_hours"] * HOUR) for row in rows), key=lambda row: row[1]))
 
 
 @cache

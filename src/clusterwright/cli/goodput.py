@@ -60,8 +60,9 @@ def command(  # noqa: PLR0917 - one argument an option
 ) -> None:
     """Say how often a job stops, how often to save, and how much of its time is useful."""
     from clusterwright import api
+    from clusterwright.catalog.cluster_parts import load_other_rates
     from clusterwright.estimators.storage import checkpoint_bytes as bytes_of
-    from clusterwright.estimators.worth import what_would_help
+    from clusterwright.estimators.worth import goodput_elsewhere, what_would_help
     from clusterwright.units import HOUR
 
     given = {
@@ -96,6 +97,10 @@ def command(  # noqa: PLR0917 - one argument an option
     document = _document(estimate, rates, size, write, seed)
     document["accelerators"], document["mode"] = accelerators, mode
     document["storage"] = _storage(estimate, size)
+    document["elsewhere"] = [
+        e.model_dump(mode="json")
+        for e in goodput_elsewhere(accelerators, size, write, rates, load_other_rates(), mode=mode)
+    ]
     document["warnings"] = _warnings(estimate, rates, interval_s, repair_hours)
     a_day = None if usd_per_accelerator_hour is None else accelerators * 24.0 * usd_per_accelerator_hour
     document["straggler"] = _straggler(accelerators, slowest, a_day)
@@ -223,6 +228,16 @@ def _mix_warnings(mixture: Mixture) -> list[str]:
     return told
 
 
+def _elsewhere_lines(found: object) -> list[str]:
+    """The goodput at the rates of other clusters."""
+    assert isinstance(found, list)  # noqa: S101 - built above
+    return [
+        f"{'elsewhere' if number == 0 else '':<14}{100 * one['goodput']:.2f}% failing as {one['cluster']} "
+        f"({one['mtbf_s'] / 3600:,.0f} accelerator-hours)"
+        for number, one in enumerate(found)
+    ]
+
+
 def _text(document: dict[str, object]) -> str:
     from clusterwright.report import wrapped
     from clusterwright.units import show_bytes, show_duration
@@ -251,6 +266,7 @@ def _text(document: dict[str, object]) -> str:
         f"goodput       {share('goodput')}",
         f"  lost to     {lost}",
         f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
+        *_elsewhere_lines(document["elsewhere"]),
         f"spares        {document['spares']} (nodes) suffice 99% of the time",
     ]
     straggler = document["straggler"]

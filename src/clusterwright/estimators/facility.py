@@ -9,7 +9,7 @@ from clusterwright.estimators.goodput import SaveMode, estimate_goodput
 from clusterwright.estimators.networks import compute_network, management_network, rails_of, storage_network
 from clusterwright.estimators.site import estimate_site
 from clusterwright.estimators.storage import CHECKPOINTS_KEPT, require_storage, token_bytes
-from clusterwright.estimators.worth import cost_of_straggler, what_would_help
+from clusterwright.estimators.worth import cost_of_straggler, goodput_elsewhere, what_would_help
 from clusterwright.facility import Facility, Failures, SaveWay
 from clusterwright.simulation.failures import simulate_goodput
 from clusterwright.term import Kind, Term
@@ -136,6 +136,9 @@ def failures_of(chosen: Candidate, accelerators_a_node: int, figures: FacilityFi
         interval_exact_s=float(found.interval_exact_s),
         goodput=float(found.goodput),
         goodput_interval=_simulated(found, rates),
+        elsewhere=goodput_elsewhere(
+            count, store.checkpoint_bytes, store.write_bytes_per_s, rates, figures.other_mtbf_s
+        ),
         stall_share=float(found.stall_share),
         restart_share=float(found.restart_share),
         rework_share=float(found.rework_share),
@@ -301,6 +304,9 @@ def _failures_term(failures: Failures) -> Term:
           for name, value in intervals),
         Term(name="goodput simulated", value=(low + high) / 2, unit="1", kind=Kind.ESTIMATED,
              source=f"simulation.failures, 99%: {low:.4f} to {high:.4f}"),
+        *(Term(name=f"goodput as at {e.cluster}", value=e.goodput, unit="1",
+               source=f"a failure in {e.mtbf_s / 3600:,.0f} accelerator-hours")
+          for e in failures.elsewhere),
         *(Term(name=f"worth of: {i.change}", value=i.saves_usd, unit="USD", source=f"goodput {i.goodput:.4f}")
           for i in failures.improvements),
         *(Term(name="one slow accelerator", value=s.lost_usd or 0.0, unit="USD",

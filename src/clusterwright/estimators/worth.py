@@ -8,7 +8,7 @@ import numpy as np
 
 from clusterwright.errors import InputError
 from clusterwright.estimators.goodput import SaveMode, estimate_goodput
-from clusterwright.facility import Improvement, MixedKind, Mixture, Straggler
+from clusterwright.facility import Elsewhere, Improvement, MixedKind, Mixture, Straggler
 from clusterwright.laws.reliability import synchronous_share
 
 if TYPE_CHECKING:
@@ -68,6 +68,33 @@ def what_would_help(
         then = float(estimate_goodput(accelerators, checkpoint_bytes, rate, changed, mode=how).goodput)
         saves = cost_usd * (1.0 - now / then) if then > 0 else 0.0
         found.append(Improvement(change=change, goodput=then, saves_usd=saves))
+    return tuple(found)
+
+
+def goodput_elsewhere(
+    accelerators: int,
+    checkpoint_bytes: float,
+    write_bytes_per_s: float,
+    rates: FailureRates,
+    others: Iterable[tuple[str, float]],
+    *,
+    mode: SaveMode | str = SaveMode.ASYNC,
+) -> tuple[Elsewhere, ...]:
+    """The same job where accelerators fail as often as on other clusters; nodes are taken away as often as here.
+
+    Args:
+        accelerators: Of the job [1].
+        checkpoint_bytes: Of one checkpoint [B].
+        write_bytes_per_s: Of the storage [B/s].
+        rates: As here.
+        others: Names of clusters, with accelerator-seconds of each a failure [s].
+        mode: How the job saves.
+    """
+    found = []
+    for name, mtbf_s in others:
+        there = rates.model_copy(update={"mtbf_s": 1.0 / (1.0 / mtbf_s + rates.reclaim_share / rates.mtbf_s)})
+        useful = estimate_goodput(accelerators, checkpoint_bytes, write_bytes_per_s, there, mode=mode).goodput
+        found.append(Elsewhere(cluster=name, mtbf_s=mtbf_s, goodput=float(useful)))
     return tuple(found)
 
 
