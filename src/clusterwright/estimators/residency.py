@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[Any]
 
-ZERO1 = tuple(SHARDINGS.index(name) for name in ("zero1", "zero2", "distopt"))
-ZERO2 = (SHARDINGS.index("zero2"),)
+SHARDS_WEIGHTS = np.array([i in FULL_SHARDS for i in range(len(SHARDINGS))])
+SHARDS_GRADIENTS = SHARDS_WEIGHTS | np.array([name == "zero2" for name in SHARDINGS])
+SHARDS_OPTIMIZER = SHARDS_GRADIENTS | np.array([name in ("zero1", "distopt") for name in SHARDINGS])
+"""What each kind of sharding shares, by its number."""
 HYBRID = SHARDINGS.index("hsdp")
 HEAD_WIDTH = 4.0
 """Gathered input of the output head and its gradient, a value of the width [B]."""
@@ -67,17 +69,26 @@ class _Tokens:
     """Values of the whole width that tensor parallelism gathers beyond the rank's own part. [1]"""
 
 
+@dataclass(frozen=True)
+class _Shards:
+    """Over how many ranks each state is shared."""
+
+    full: Floats
+    gradients: Floats
+    expert_gradients: Floats
+    states: Floats
+    expert_states: Floats
+
+
 def hold(job: Job, lay: Layouts) -> dict[str, Floats]:
     """Bytes by part, as the allocator counts them; arrays of the layouts' shape."""
     keep = _keeping(job)
     tokens = _tokens(job, keep, lay)
-    numbers = {"fullest": (0, 1, -1), "first": (0,), "last": (-1,)}[job.saving.rank]
+    shards = _shards(job, lay)
     fullest: dict[str, Floats] = {}
-    for number in numbers:
-        if number == 1 and not (lay.pp > 2).any():  # noqa: PLR2004 - first and last are looked at already
-            continue
-        stage = _stage(job, keep, lay, np.minimum(number, lay.pp - 1) if number >= 0 else lay.pp - 1)
-        for moment in _moments(job, keep, lay, stage, tokens):
+    for number in _numbers(job, lay):
+        stage = _stage(job, keep, lay, number)
+        for moment in _moments(job, keep, lay, stage, tokens, shards):
             fullest = _fuller(fullest, moment)
     return {name: np.asarray(value, dtype=float) for name, value in fullest.items()}
 
@@ -91,6 +102,20 @@ def device_bytes(job: Job, lay: Layouts, allocated: Any) -> Any:  # noqa: ANN401
     """What ``nvidia-smi`` shows: reserved memory, context and the buffers of every communicator."""
     groups = sum(np.asarray(axis > 1, dtype=float) for axis in (lay.tp, lay.cp, lay.pp, lay.ep, lay.dp))
     return reserved_bytes(job, allocated) + CONTEXT_BYTES + COMMUNICATOR_BYTES * groups
+
+
+def _numbers(job: Job, lay: Layouts) -> list[Floats]:
+    """Stages that may be the fullest: the first, the second where it has more layers than that, and the last."""
+    first, last = 0 * lay.pp, lay.pp - 1
+    if job.saving.rank != "fullest" or not last.any():
+        return [last if job.saving.rank == "last" else first]
+    return [first, np.minimum(1, last), last] if _padded(job, lay).any() else [first, last]
+
+
+def _padded(job: Job, lay: Layouts) -> Floats:
+    """Where embedding and head take a layer's place each."""
+    count, slots = job.model.layers, lay.pp * lay.vpp
+    return np.asarray((lay.pp > 1) & (count % slots != 0) & ((count + 2) % slots == 0))
 
 
 def _keeping(job: Job) -> Keeping:
@@ -130,8 +155,7 @@ def _stage(job: Job, keep: Keeping, lay: Layouts, number: Floats) -> _Stage:
 
 def _even_layers(job: Job, lay: Layouts, number: Floats) -> Floats:
     """Equal layers; where embedding and head take a layer's place each, the first and last stage have one fewer."""
-    count, slots = job.model.layers, lay.pp * lay.vpp
-    padded = (lay.pp > 1) & (count % slots != 0) & ((count + 2) % slots == 0)
+    count, padded = job.model.layers, _padded(job, lay)
     each = np.where(padded, (count + 2) / lay.pp, np.ceil(count / lay.pp))
     last = np.where(padded, each - 1, np.maximum(count - each * (lay.pp - 1), count // lay.pp))
     return np.where(number == lay.pp - 1, last, np.where((number == 0) & padded, each - 1, each))
@@ -158,9 +182,10 @@ def _tokens(job: Job, keep: Keeping, lay: Layouts) -> _Tokens:
     )
 
 
-def _moments(job: Job, keep: Keeping, lay: Layouts, stage: _Stage, tokens: _Tokens) -> list[dict[str, Floats]]:
+def _moments(
+    job: Job, keep: Keeping, lay: Layouts, stage: _Stage, tokens: _Tokens, shards: _Shards
+) -> list[dict[str, Floats]]:
     """The two moments that may be the peak: a backward pass, and the optimizer's step."""
-    shards = _shards(job, lay)
     owned = (stage.parameters - stage.experts) / shards.states + stage.experts / shards.expert_states
     last = stage.number == lay.pp - 1
     states = _states(job, keep, stage, shards)
@@ -197,23 +222,11 @@ def _moments(job: Job, keep: Keeping, lay: Layouts, stage: _Stage, tokens: _Toke
     return [backward, step]
 
 
-@dataclass(frozen=True)
-class _Shards:
-    """Over how many ranks each state is shared."""
-
-    full: Floats
-    gradients: Floats
-    expert_gradients: Floats
-    states: Floats
-    expert_states: Floats
-
-
 def _shards(job: Job, lay: Layouts) -> _Shards:
     ranks, others = data_ranks(lay), expert_ranks(lay)
     within = np.maximum(domain_of(job) / lay.tp, 1.0)
     ranks, others = (np.where(lay.sharding == HYBRID, np.minimum(n, within), n) for n in (ranks, others))
-    full = np.isin(lay.sharding, FULL_SHARDS)
-    two, one = full | np.isin(lay.sharding, ZERO2), full | np.isin(lay.sharding, ZERO1)
+    full, two, one = (kind[lay.sharding] for kind in (SHARDS_WEIGHTS, SHARDS_GRADIENTS, SHARDS_OPTIMIZER))
     return _Shards(
         full,
         np.where(two, ranks, 1.0),
@@ -294,7 +307,7 @@ def _buffers(job: Job, keep: Keeping, lay: Layouts, stage: _Stage, tokens: _Toke
     if job.method != "full":
         return np.asarray(found)
     layer = stage.dense / np.maximum(stage.layers, 1)
-    reduced = np.where((data_ranks(lay) > 1) & ~np.isin(lay.sharding, FULL_SHARDS), keep.bucket, 0.0)
+    reduced = np.where((data_ranks(lay) > 1) & ~SHARDS_WEIGHTS[lay.sharding], keep.bucket, 0.0)
     return np.asarray(found + keep.placeholder * (layer + stage.head) + reduced * stage.parameters)
 
 

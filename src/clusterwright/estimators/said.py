@@ -21,6 +21,10 @@ OPTIMIZERS = {
 QUANTISED = {r"int8": "int8", r"gptq|awq": "int4", r"nf4|bnb|int4|qlora": "nf4"}
 OPTIONAL_SEQUENCE_PARALLEL = ("megatron-lm", "flagscale")
 """Stacks where sequence parallelism is off unless a flag asks for it: notes that tell the flags would tell it."""
+TELLING = re.compile(
+    r"adam|adafactor|offload|optimizer|recompute_modules|ablation|chunked|cumulative|fus|liger|compile|flash|rank|lora|int[48]|nf4"
+)
+"""What is in every text that tells something."""
 STEPS = (
     "packed",
     "compile",
@@ -36,6 +40,9 @@ STEPS = (
 def saving_of(run: TrainingRun) -> Saving:
     """What a run does about memory, as far as its model's name, precision and notes tell."""
     words = " ".join(run.text(c) for c in ("model", "precision_as_printed", "precision", "notes")).lower()
+    told = any(word in run.text("framework").lower() for word in OPTIONAL_SEQUENCE_PARALLEL) and bool(run.text("notes"))
+    if not (told or TELLING.search(words)):
+        return Saving()
     words = _with_earlier_steps(words)
     if "single-device full" in words and (run.whole("n_gpus") > 1 or run.number("lora")):
         words = re.sub(r"single-device full[^;]*", "", words)
@@ -48,7 +55,7 @@ def saving_of(run: TrainingRun) -> Saving:
         facts["compiled"] = True
     if attention := re.search(r"flash[ _-]attn=(on|off)", words):
         facts["fused_attention"] = attention[1] == "on"
-    if any(word in run.text("framework").lower() for word in OPTIONAL_SEQUENCE_PARALLEL) and run.text("notes"):
+    if told:
         facts["sequence_parallel"] = bool(re.search(r"seq(uence)?[ -]parallel", words))
     return Saving(rank=_rank(run, words), **facts)
 
