@@ -167,3 +167,38 @@ def test_the_terms_name_the_losses() -> None:
     found = goodput.estimate_goodput(1024, 1e12, 1e11, RATES)
     tree = goodput.explain_goodput(found, RATES)
     assert {"saving", "detection and restart", "work done again"} <= set(tree.names())
+
+
+def test_nodes_that_are_never_taken_away_change_nothing() -> None:
+    assert RATES == goodput.with_reclaims(RATES, float("inf"), 8)
+
+
+def test_interruptions_by_failures_and_by_the_provider_add_up() -> None:
+    nodes, a_node, node_mtbi_s = 16, 8, 30 * 86400.0
+    both = goodput.with_reclaims(RATES, node_mtbi_s, a_node)
+    alone = 1.0 / float(goodput.estimate_goodput(nodes * a_node, 1e12, 1e11, RATES).mtbf_s)
+    together = 1.0 / float(goodput.estimate_goodput(nodes * a_node, 1e12, 1e11, both).mtbf_s)
+    assert nodes / node_mtbi_s == pytest.approx(together - alone)
+    assert both.reclaim_share == pytest.approx((together - alone) / together)
+
+
+def test_a_node_that_is_taken_away_is_not_repaired() -> None:
+    both = goodput.with_reclaims(RATES, 86400.0, 8)
+    repairs = [rates.hardware_share / rates.mtbf_s for rates in (RATES, both)]
+    assert repairs[0] == pytest.approx(repairs[1])
+
+
+def test_the_sooner_nodes_are_taken_away_the_less_time_is_useful() -> None:
+    hours = [2.0, 5.0, 50.0, 3_000.0, float("inf")]
+    rates = [goodput.with_reclaims(RATES, h * 3600.0, 8) for h in hours]
+    useful = [float(goodput.estimate_goodput(128, 1e12, 1e11, r).goodput) for r in rates]
+    assert sorted(set(useful)) == useful
+
+
+def test_the_terms_tell_nodes_taken_away_from_failures() -> None:
+    both = goodput.with_reclaims(RATES, 3.6e6, 8)
+    found = goodput.estimate_goodput(128, 1e12, 1e11, both)
+    term = goodput.explain_goodput(found, both, goodput.Reclaims(3.6e6 / 16, "a source"))
+    parts = {part.name: part.value for part in term.parts[0].parts}
+    assert 3.6e6 / 16 == parts["between nodes taken away"]
+    assert float(goodput.estimate_goodput(128, 1e12, 1e11, RATES).mtbf_s) == pytest.approx(parts["between failures"])

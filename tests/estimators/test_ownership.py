@@ -155,3 +155,12 @@ def test_running_costs_do_not_end_when_the_price_is_paid() -> None:
 
 def _leaves(term: Term) -> list[Term]:
     return [term, *(leaf for part in term.parts for leaf in _leaves(part))]
+
+
+def test_the_network_of_2048_h100_costs_what_a_published_sheet_says() -> None:
+    # 256 nodes: 96 switches of 36,000 USD and 5,242,880 USD of cables and optics (H100 Freakonomics, August 2024).
+    assert 96 * 36_000 + 5_242_880 == pytest.approx(float(capital(owned(), 256)["fabric"]), rel=1e-3)
+
+
+def test_one_node_needs_no_network() -> None:
+    assert 0.0 == float(capital(owned(), 1)["fabric"])

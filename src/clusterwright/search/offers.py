@@ -18,6 +18,7 @@ from clusterwright.hardware import FabricKind
 from clusterwright.plan import Rejected
 from clusterwright.search.candidate import radix_of
 from clusterwright.search.evaluate import saved_bytes
+from clusterwright.search.networks import cabled
 from clusterwright.units import DAY, YEAR
 
 if TYPE_CHECKING:
@@ -84,6 +85,18 @@ class Deal:
         use, training, model = self.workload.storage, self.setting.training, self.setting.model
         kept = (use.checkpoints_kept or CHECKPOINTS_KEPT) * saved_bytes(model, training)
         return kept + (training.tokens * token_bytes(model.vocab) if use.data is None else use.data)
+
+    @property
+    def stale_s(self) -> float:
+        """Age from which on a price is not used [s]."""
+        return self.workload.constraints.price_age or self.catalogue.renting.stale.value * DAY
+
+    def fresh(self, offers: list[Offer]) -> tuple[list[Offer], tuple[Offer, ...]]:
+        """The offers to use, and those that are too old; where all of an accelerator are, the old ones are used."""
+        young = [o for o in offers if (self.today - o.seen).days * DAY <= self.stale_s]
+        known = {o.accelerator for o in young}
+        stale = tuple(o for o in offers if o not in young and o.accelerator in known)
+        return [o for o in offers if o not in stale], stale
 
     def beside(self, provider: str) -> Beside:
         """Storage and data transfer at a provider."""
@@ -166,8 +179,7 @@ def market(deal: Deal) -> Market:
             alone.update(why)
         if not why:
             kept.append(offer)
-    limit = constraints.price_age or catalogue.renting.stale.value * DAY
-    kept, stale = _fresh(kept, deal.today, limit)
+    kept, stale = deal.fresh(kept)
     quotes: dict[str, list[Quote]] = defaultdict(list)
     nodes: dict[str, Node] = {}
     unknown_network = 0
@@ -179,21 +191,14 @@ def market(deal: Deal) -> Market:
     for server in catalogue.owning.servers if constraints.own else ():
         node = catalogue.node(server.node)
         if constraints.accelerators is None or node.accelerator in constraints.accelerators:
-            nodes[node.name] = node
-            quotes[node.name].append(deal.owned(server, node))
+            for one in cabled(node):
+                nodes[one.name] = one
+                quotes[one.name].append(deal.owned(server, one))
     kinds = tuple(
         Kind(nodes[name], catalogue.accelerator(nodes[name].accelerator), tuple(found))
         for name, found in sorted(quotes.items())
     )
-    return Market(kinds, dict(left_out), unknown_network, dict(alone), stale, limit)
-
-
-def _fresh(offers: list[Offer], today: date, limit_s: float) -> tuple[list[Offer], tuple[Offer, ...]]:
-    """The offers to use, and those that are too old; where all of an accelerator are, the old ones are used."""
-    young = [o for o in offers if (today - o.seen).days * DAY <= limit_s]
-    known = {o.accelerator for o in young}
-    stale = tuple(o for o in offers if o not in young and o.accelerator in known)
-    return [o for o in offers if o not in stale], stale
+    return Market(kinds, dict(left_out), unknown_network, dict(alone), stale, deal.stale_s)
 
 
 def too_old(offered: Market, today: date) -> tuple[Rejected, ...]:

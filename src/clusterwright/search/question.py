@@ -12,16 +12,16 @@ from clusterwright.estimators.cost import Quote
 from clusterwright.estimators.training import USABLE_MEMORY, Layouts, run
 from clusterwright.layout import Layout, Recompute, Sharding
 from clusterwright.search.candidate import make
-from clusterwright.search.design import setting_of, trainable, tree
+from clusterwright.search.design import deal_of, setting_of, trainable, tree
 from clusterwright.search.evaluate import COLUMNS
 from clusterwright.search.offers import Kind
 from clusterwright.search.propose import DEGREES, LARGEST_WORLD, SHARDING_OF, Limits, rules
 
 if TYPE_CHECKING:
-    from clusterwright.catalog import Catalogue
     from clusterwright.layout import Precision
     from clusterwright.plan import Candidate
     from clusterwright.search.design import Known, Wish
+    from clusterwright.search.offers import Deal
     from clusterwright.term import Term
     from clusterwright.workload import Training
 
@@ -65,7 +65,8 @@ def ask(asked: Asked, wish: Wish, known: Known) -> Answer:
     if asked.precision is not None:
         training = training.model_copy(update={"precision": asked.precision})
     accelerator = known.catalogue.accelerator(asked.accelerator)
-    kind, quote = _kind(asked, known.catalogue)
+    setting = setting_of(wish, training, known)
+    kind, quote = _kind(asked, deal_of(wish, setting, known))
     layout = _layout(asked, training)
     faults = illegal(layout, wish, training, kind)
     if faults:
@@ -119,10 +120,11 @@ def _layout(asked: Asked, training: Training) -> Layout:
     )  # fmt: skip
 
 
-def _kind(asked: Asked, catalogue: Catalogue) -> tuple[Kind, Quote]:
+def _kind(asked: Asked, deal: Deal) -> tuple[Kind, Quote]:
     """The node asked for, or the cheapest that holds the accelerators; with its cheapest price on demand if any."""
+    catalogue = deal.catalogue
     accelerator = catalogue.accelerator(asked.accelerator)
-    offers = [o for o in catalogue.offers if o.accelerator == accelerator.name]
+    offers, _ = deal.fresh([o for o in catalogue.offers if o.accelerator == accelerator.name])
     if asked.node is not None:
         node = catalogue.node(asked.node)
         if node.accelerator != accelerator.name:
@@ -140,7 +142,7 @@ def _kind(asked: Asked, catalogue: Catalogue) -> tuple[Kind, Quote]:
     priced = [o for o in offers if o.node == node.name or catalogue.node_of(o).name == node.name]
     priced.sort(key=lambda o: (o.term != "on-demand", o.per_accelerator.usd))
     if priced:
-        return Kind(node, accelerator, ()), Quote.of(priced[0], node.accelerators)
+        return Kind(node, accelerator, ()), deal.quote(priced[0], node.accelerators)
     nothing = Quote(
         provider="none", term="none", instance=node.name, usd_per_node_hour=0.0, usd_per_accelerator_hour=0.0,
         source="no offer of this node is known: the cost is not counted",
