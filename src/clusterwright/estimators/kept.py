@@ -35,21 +35,24 @@ class Kept:
     module: Floats
     """The largest module of any layer: its gradients, while they are there, are as large."""
     layer: Floats
-    """The largest layer: what recompute brings back at once."""
+    """The largest layer."""
+    lost: Floats
+    """The most that selective recompute drops of a layer."""
 
 
 def kept(job: Job, keep: Keeping, tp: Floats, ep: Floats) -> Kept:
     """What layers keep of one token, over the distinct (tp, ep)."""
     total = np.zeros((3, len(tp)))
-    module, layer = np.zeros(len(tp)), np.zeros(len(tp))
+    module, layer, lost = (np.zeros(len(tp)) for _ in range(3))
     for block in job.model.kinds:
         parts = pieces(job, keep, block, tp, ep)
         stream, whole = parts.pop("stream"), np.asarray(sum(parts.values()))
-        total += block.count * np.array([stream, whole, np.minimum(_left(job, keep, block, parts, stream, tp), whole)])
+        left = np.clip(_left(job, keep, block, parts, stream, tp), np.minimum(stream, whole), whole)
+        total += block.count * np.array([stream, whole, left])
         module = np.maximum(module, np.max(list(parts.values()), axis=0))
-        layer = np.maximum(layer, whole)
+        layer, lost = np.maximum(layer, whole), np.maximum(lost, whole - left)
     mean = total / job.model.layers
-    return Kept(mean[0], mean[1], mean[2], module, layer)
+    return Kept(mean[0], mean[1], mean[2], module, layer, lost)
 
 
 def sequence_parallel(keep: Keeping, ep: Floats) -> Floats:

@@ -60,13 +60,27 @@ class _Tokens:
     """Bytes of one micro-batch: arrays of the layouts' shape."""
 
     stream: Floats
+    """A layer's input."""
+    whole: Floats
+    """What the mean layer keeps without recompute, and what selective recompute leaves of it."""
+    left: Floats
     layer: Floats
-    """What one layer keeps, as it recomputes."""
+    """The largest layer, and the most that selective recompute brings back of one."""
+    lost: Floats
     at_work: Floats
-    """What recompute brings back, and the gradients of one module."""
+    """Gradients of one module."""
     logits: Floats
     wide: Floats
     """Values of the whole width that tensor parallelism gathers beyond the rank's own part. [1]"""
+
+    def kept(self, lay: Layouts, layers: Floats) -> tuple[Floats, Floats]:
+        """What so many layers keep, and what recompute brings back of them at once."""
+        full, selective = (lay.recompute == RECOMPUTES.index(name) for name in ("full", "selective"))
+        whole = layers * self.whole
+        some = np.minimum(layers * self.left + self.lost, whole)
+        least = np.minimum(layers * self.stream + self.layer - self.stream, some)
+        kept = layers * np.where(full, self.stream, np.where(selective, self.left, self.whole))
+        return kept, np.where(full, least, np.where(selective, some, whole)) - kept
 
 
 @dataclass(frozen=True)
@@ -164,19 +178,13 @@ def _even_layers(job: Job, lay: Layouts, number: Floats) -> Floats:
 def _tokens(job: Job, keep: Keeping, lay: Layouts) -> _Tokens:
     (tp, ep), where = distinct(lay.tp, lay.ep)
     one = kept(job, keep, tp.astype(float), ep.astype(float))
-    stream, whole, left, module, layer = (
-        getattr(one, name)[where] for name in ("stream", "whole", "left", "module", "layer")
-    )
     tokens = lay.micro_batch * job.sequence_length / lay.cp
-    full, selective = (lay.recompute == RECOMPUTES.index(name) for name in ("full", "selective"))
-    dropped = np.where(full, layer - stream, np.where(selective, np.maximum(whole - left, 0.0), 0.0))
     each = np.where((lay.tp > 1) & (keep.split_logits > 0), keep.split_logits, keep.logits)
     logits = each / keep.loss_chunks * job.model.vocab / lay.tp
     wide = np.where(sequence_parallel(keep, lay.ep), tokens * job.model.hidden * (1 - 1 / lay.tp), 0.0)
     return _Tokens(
-        stream=tokens * stream,
-        layer=tokens * np.where(full, stream, np.where(selective, left, whole)),
-        at_work=tokens * (dropped + module) + keep.full_width * wide,
+        **{name: tokens * getattr(one, name)[where] for name in ("stream", "whole", "left", "layer", "lost")},
+        at_work=tokens * one.module[where] + keep.full_width * wide,
         logits=tokens * logits + HEAD_WIDTH * wide,
         wide=wide,
     )
@@ -189,11 +197,12 @@ def _moments(
     owned = (stage.parameters - stage.experts) / shards.states + stage.experts / shards.expert_states
     last = stage.number == lay.pp - 1
     states = _states(job, keep, stage, shards)
-    activations = stage.held * (stage.layers * tokens.layer + tokens.stream)
+    one, brought = tokens.kept(lay, stage.layers)
+    activations = stage.held * (one + tokens.stream)
     if job.saving.offload_activations:
-        activations = np.minimum(2 * tokens.stream, activations)
-    now = np.maximum(np.where(last, tokens.logits, 0.0), np.where(stage.layers > 0, tokens.at_work, 0.0))
-    one = stage.layers * tokens.layer
+        here = 2 * tokens.stream + one / np.maximum(stage.layers, 1)
+        activations, brought = np.minimum(here, activations), np.where(here < activations, 0.0, brought)
+    now = np.maximum(np.where(last, tokens.logits, 0.0), np.where(stage.layers > 0, tokens.at_work + brought, 0.0))
     halves = np.maximum(keep.half_gradient * stage.parameters - one - now, 0.0) if job.method == "full" else 0.0 * one
     gathered = _gathered(job, keep, lay, stage, shards)
     buffers = _buffers(job, keep, lay, stage, tokens)
