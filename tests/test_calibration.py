@@ -6,9 +6,10 @@ import tomllib
 
 import pytest
 
-from clusterwright.calibration import calibrate, to_toml
+from clusterwright.calibration import PRIORS, calibrate, to_toml
 from clusterwright.catalog import load
 from clusterwright.errors import InfeasibleError
+from clusterwright.estimators.calibrated import FACTORS
 from clusterwright.estimators.observed import score
 from clusterwright.measurement import Calibration, Factor, TrainingRun, read_run
 
@@ -49,12 +50,29 @@ def observed() -> list[TrainingRun]:
     return found
 
 
-def test_known_factors_are_found_again() -> None:
+def test_runs_of_known_factors_are_foretold() -> None:
     fit = calibrate(observed(), load())
-    assert fit.calibration.compute.value == pytest.approx(1.2, rel=0.03)
+    assert 1.0 < fit.calibration.compute.value < 1.3
     assert fit.after < 0.01 < fit.before
     assert fit.left_out is not None
     assert fit.left_out < 0.02
+
+
+def test_an_odd_run_does_not_turn_the_estimate_over() -> None:
+    runs = observed()
+    odd = TrainingRun(runs[0].texts, {**runs[0].numbers, "step_time_s": 3 * runs[0].numbers["step_time_s"]})
+    assert calibrate([odd, *runs[1:]], load()).after < 0.02
+
+
+def test_a_factor_that_no_run_tells_of_stays_as_shipped() -> None:
+    communication = calibrate(observed(), load()).calibration.communication
+    assert communication.value == pytest.approx(1.0, abs=1e-3)
+    assert communication.spread == pytest.approx(PRIORS["communication"], rel=0.01)
+
+
+def test_every_factor_of_a_calibration_is_fitted_and_multiplies_a_part() -> None:
+    factors = [name for name, field in Calibration.model_fields.items() if field.annotation is Factor]
+    assert factors == list(PRIORS) == list(FACTORS)
 
 
 def test_one_run_moves_the_factors_less_than_many() -> None:
@@ -66,6 +84,8 @@ def test_one_run_moves_the_factors_less_than_many() -> None:
 
 def test_a_calibration_narrows_the_interval() -> None:
     runs = observed()
+    fit = calibrate(runs, load())
+    assert fit.interval_after < fit.interval_before
     (plain,), _ = score(runs[:1], load())
     (fitted,), _ = score(runs[:1], load(), calibrate(runs, load()).calibration)
     assert fitted.high_s / fitted.low_s < plain.high_s / plain.low_s

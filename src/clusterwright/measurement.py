@@ -76,11 +76,28 @@ class Factor(Noun):
 
 
 class Calibration(Noun):
-    """Fitted efficiencies that multiply the shipped ones; empty means as shipped."""
+    """Fitted factors on the parts of a step as shipped; empty means as shipped."""
 
     compute: Factor = Factor(value=1.0)
+    """Matrix products."""
+    attention: Factor = Factor(value=1.0)
+    memory_bound: Factor = Factor(value=1.0)
+    """Kernels bound by memory, and the optimizer step."""
+    recompute: Factor = Factor(value=1.0)
+    head: Factor = Factor(value=1.0)
+    """Output head and loss."""
+    launch: Factor = Factor(value=1.0)
+    """What the host takes to launch a micro-batch."""
     communication: Factor = Factor(value=1.0)
+    """Exposed communication of tensor, context and expert parallelism."""
+    data_parallel: Factor = Factor(value=1.0)
+    pipeline: Factor = Factor(value=1.0)
+    """Point-to-point communication and bubble."""
     overhead: Factor = Factor(value=1.0)
+    """Fixed time of a step."""
+    stragglers: Factor = Factor(value=1.0)
+    unexplained: float = 0.03
+    """Spread of the logarithm of a step time that the factors leave."""
     runs: int = 0
     error_before: float | None = None
     error_after: float | None = None

@@ -14,7 +14,7 @@ import click
 @click.option("--catalog", type=click.Path(path_type=Path), help="Folder of your own parts and prices.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(runs: tuple[Path, ...], out: Path, catalog: Path | None, style: str) -> None:
-    """Fit compute, communication and overhead factors to RUNS (CSV): even three runs help."""
+    """Fit a factor for each kind of part of a step to RUNS (CSV): even three runs help."""
     from clusterwright import api
     from clusterwright.calibration import PRIORS, to_toml
     from clusterwright.files import write_text_atomically
@@ -26,17 +26,22 @@ def command(runs: tuple[Path, ...], out: Path, catalog: Path | None, style: str)
         document = {
             "runs": fit.calibration.runs,
             "factors": factors,
+            "unexplained": fit.calibration.unexplained,
             "median_abs_error_before": fit.before,
             "median_abs_error_after": fit.after,
             "median_abs_error_left_out": fit.left_out,
+            "interval_half_width_before": fit.interval_before,
+            "interval_half_width_after": fit.interval_after,
             "file": str(out),
         }
         print(json.dumps(document, allow_nan=False))
         return
     print(f"{fit.calibration.runs} runs")
     for name, factor in factors.items():
-        print(f"  {name:<14} x {factor['value']:.3f}, spread {factor['spread']:.1%}")
+        told = "" if factor["spread"] < 0.9 * PRIORS[name] else " (the runs tell little of it)"
+        print(f"  {name:<14} x {factor['value']:.3f}, spread {factor['spread']:.1%}{told}")
     print(f"median |e| before {fit.before:.1%}, after {fit.after:.1%}")
     if fit.left_out is not None:
         print(f"median |e| of each run left out of the fit: {fit.left_out:.1%}")
+    print(f"80% interval before +-{fit.interval_before:.1%}, after +-{fit.interval_after:.1%}")
     print(f"written to {out}; use it with --calibration {out}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusterwright.estimators import layer as layers
+from clusterwright.estimators.calibrated import calibrated, spread_of
 from clusterwright.estimators.communication import Wires, communicate
 from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts, distinct
@@ -98,11 +99,13 @@ def run(
     device, kept = _device(job, machine, flat)
     wires = Wires.of(job, efficiency)
     talk = communicate(job, stack, wires, flat, device)
-    parts = _step(job, machine, flat, device, talk, calibration)
+    parts = _step(job, machine, flat, device, talk)
+    if calibration is not None:
+        parts = calibrated(parts, calibration)
     step = np.asarray(sum(parts.values()), dtype=float)
     spread = np.hypot(stack.spread, LOG_TO_SPREAD * np.log(np.maximum(_world(flat) / 8.0, 1.0)))
     if calibration is not None and calibration.runs:
-        spread = np.minimum(spread, np.hypot(0.03, calibration.compute.spread))
+        spread = np.minimum(spread, spread_of(parts, calibration))
     memory_parts = hold(job, flat)
     exposed = np.asarray(sum(v for k, v in parts.items() if k.endswith("communication")), dtype=float)
     found = Estimates(
@@ -171,7 +174,6 @@ def _step(
     lay: Layouts,
     device: Device,
     talk: dict[str, Floats],
-    calibration: Calibration | None,
 ) -> dict[str, Floats]:
     stack, lora = machine.stack, job.method != "full"
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1).astype(float)
@@ -191,15 +193,6 @@ def _step(
     eager = not any(job.accelerator.architecture.startswith(name) for name in stack.graphs)
     host = eager * (stack.host + stack.host_experts * mixtures) * device.layers * relaunched * serial
     floor = np.maximum(busy + talk["tp"] + talk["ep"], host) - busy - talk["tp"] - talk["ep"]
-    if calibration is not None:
-        scale = calibration.compute.value
-        products, attention, elementwise, again = (
-            products * scale,
-            attention * scale,
-            elementwise * scale,
-            again * scale,
-        )
-    chatter = 1.0 if calibration is None else calibration.communication.value
     slot = {
         "matrix products": products,
         "attention": attention,
@@ -207,20 +200,18 @@ def _step(
         "recompute": again,
         "output head and loss": device.head,
         "launch floor": floor,
-        "tensor-parallel communication": talk["tp"] * chatter,
-        "context-parallel communication": talk["cp"] * chatter,
-        "expert-parallel communication": talk["ep"] * chatter,
-        "pipeline communication": talk["pp"] * chatter,
+        "tensor-parallel communication": talk["tp"],
+        "context-parallel communication": talk["cp"],
+        "expert-parallel communication": talk["ep"],
+        "pipeline communication": talk["pp"],
     }
     one = np.asarray(sum(slot.values()), dtype=float)
     run_time = pipeline.one_forward_one_backward(micro_batches, lay.pp, lay.vpp, one)
     parts = {name: value * micro_batches for name, value in slot.items()}
     parts["pipeline bubble"] = run_time - one * micro_batches
-    parts["data-parallel communication"] = talk["dp"] * chatter
+    parts["data-parallel communication"] = talk["dp"]
     parts["optimizer step"] = OPTIMIZER_BYTES * talk["owned"] / machine.bandwidth * (0.01 if lora else 1.0)
-    parts["fixed time of a step"] = (
-        stack.step * (1.0 if calibration is None else calibration.overhead.value) + 0.0 * one
-    )
+    parts["fixed time of a step"] = stack.step + 0.0 * one
     so_far = np.asarray(sum(parts.values()), dtype=float)
     parts["stragglers"] = so_far * machine.law.straggle * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
     return {name: np.asarray(value, dtype=float) for name, value in parts.items()}

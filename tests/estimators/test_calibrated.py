@@ -1,0 +1,64 @@
+"""Calibrated estimates: a factor multiplies its parts, and what follows from them follows."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterwright.catalog import load
+from clusterwright.estimators.calibrated import FACTORS, calibrated, spread_of
+from clusterwright.estimators.observed import score
+from clusterwright.measurement import Calibration, Factor
+from clusterwright.validation import read_tables
+
+PARTS = {name: np.array([1.0, 2.0]) for names in FACTORS.values() for name in names}
+FACTOR = st.floats(0.1, 10)
+
+
+def by(**values: float) -> Calibration:
+    return Calibration(**{name: Factor(value=value) for name, value in values.items()}, runs=1)
+
+
+def test_every_part_of_a_step_has_its_factor() -> None:
+    with as_file(files("clusterwright.catalog") / "measurements" / "training.csv") as table:
+        _, runs, _ = read_tables([table])
+    scored, _ = score(runs[:400:40], load())
+    parts = {name for item in scored for name in item.parts}
+    assert parts == {name for names in FACTORS.values() for name in names}
+
+
+def test_factors_of_one_change_nothing() -> None:
+    found = calibrated(PARTS, Calibration())
+    assert all(found[name] == pytest.approx(seconds) for name, seconds in PARTS.items())
+
+
+def test_a_launch_floor_hides_the_kernels_that_it_launches() -> None:
+    """Where the host is what a step waits for, faster kernels do not make it shorter."""
+    parts = {"matrix products": np.array([1.0]), "launch floor": np.array([2.0])}
+    assert sum(calibrated(parts, by(compute=0.5)).values()) == pytest.approx(3.0)
+    assert sum(calibrated(parts, by(compute=5.0)).values()) == pytest.approx(5.0)
+    assert sum(calibrated(parts, by(launch=2.0)).values()) == pytest.approx(6.0)
+
+
+def test_the_bubble_and_the_stragglers_go_with_the_step() -> None:
+    parts = {"matrix products": np.array([4.0]), "pipeline bubble": np.array([1.0]), "stragglers": np.array([0.5])}
+    found = calibrated(parts, by(compute=2.0))
+    assert (8.0, 2.0, 1.0) == tuple(float(seconds[0]) for seconds in found.values())
+
+
+@given(st.sampled_from(list(FACTORS)), FACTOR, FACTOR)
+def test_a_larger_factor_is_never_faster(name: str, one: float, other: float) -> None:
+    less, more = (sum(calibrated(PARTS, by(**{name: value})).values()) for value in sorted((one, other)))
+    assert np.all(less <= more * (1 + 1e-9))
+
+
+@given(st.floats(0, 0.5), st.floats(0, 0.5))
+def test_surer_factors_give_a_narrower_interval(one: float, other: float) -> None:
+    sure, unsure = sorted((one, other))
+    narrow, wide = (spread_of(PARTS, Calibration(compute=Factor(value=1.0, spread=s), runs=1)) for s in (sure, unsure))
+    assert np.all(narrow <= wide)
+    assert np.all(narrow >= Calibration().unexplained * (1 - 1e-12))
