@@ -61,6 +61,8 @@ class Network(Noun):
     capex_usd: float | None
     """Of the parts that have a price; none where no part has one."""
     unpriced: tuple[str, ...] = ()
+    uplinks: int = 0
+    """Of the management network to the storage network, among whose cables they are counted."""
 
 
 class Rail(Noun):

@@ -10,7 +10,7 @@ import pytest
 
 from clusterwright import catalog
 from clusterwright.catalog.cluster_parts import load_fabric_parts, load_site_figures
-from clusterwright.drawing import cluster
+from clusterwright.drawing import cabling, cluster
 from clusterwright.estimators import networks
 
 if TYPE_CHECKING:
@@ -24,11 +24,8 @@ SIZES = [("dgx-h100", 2), ("dgx-h100", 9), ("dgx-h100", 64), ("dgx-h100", 127), 
 
 def networks_of(name: str, nodes: int) -> tuple[Network, ...]:
     compute = networks.compute_network(catalog.load().node(name), nodes, 1.0, PARTS)
-    storage = networks.storage_network(nodes, 4e10, 4, FIGURES, PARTS)
     assert compute is not None
-    assert storage is not None
-    switches = compute.design.switches + storage.design.switches
-    return compute, storage, networks.management_network(nodes, switches, FIGURES)
+    return tuple(networks.all_networks(compute, nodes, 4e10, FIGURES, PARTS))
 
 
 def boxes_of(svg: str) -> list[tuple[float, float, float, float]]:
@@ -90,6 +87,6 @@ def test_nodes_fill_the_leaves_of_the_storage_network_evenly() -> None:
     counts = [0] * own
     for node in range(127):
         for port in range(2):
-            counts[cluster.storage_leaf(design, node, port)] += 1
+            counts[cabling.storage_leaf(design, node, port)] += 1
     assert 2 * 127 == sum(counts)
     assert max(counts) - min(counts) <= max(counts) // 10 + 1

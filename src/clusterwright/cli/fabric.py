@@ -159,7 +159,9 @@ def _apart(
     )
     if storage is None:
         raise InfeasibleError(f"--storage-nics {nics}: two tiers do not hold {nodes:,} nodes and {devices:,} ports")
-    management = management_network(nodes, design.switches + storage.switches, load_site_figures())
+    # Where the uplinks of management end is not asked here: there is no in-band network.
+    figures = load_site_figures().model_copy(update={"management_uplinks": 0})
+    management = management_network(nodes, design.switches + storage.switches, figures)
     return network_of("compute", design, parts), network_of("storage", storage, parts), management
 
 
@@ -259,7 +261,40 @@ def _plan_text(facility: Facility) -> str:
             more = f"; a size up saves {saves}, {show_money(need.next_up_saves_usd or 0.0)}"
         lines.append(f"  {need.fabric.value:<12} {size}, costs {100 * least.cost_share:.1f}%{more}")
     rows = [(name, text) for name, text in facility_lines(facility) if name in ("networks", "power")]
-    return "\n".join([*lines, "", *(wrapped(name, text) for name, text in rows)])
+    if facility.rails:
+        rows.insert(0, ("rails", _rails_text(facility)))
+    return "\n".join([*lines, *_losses(facility), "", *(wrapped(name, text) for name, text in rows)])
+
+
+def _losses(facility: Facility) -> list[str]:
+    """Share of a step lost on every network weighed: a row for each kind and oversubscription, a column a speed."""
+    speeds = list(dict.fromkeys(c.node_bits_per_s for c in facility.choices))
+    rows: dict[str, list[str]] = {}
+    for choice in facility.choices:
+        rows.setdefault(f"{choice.fabric.value:<11}{choice.oversubscription:g}:1", []).append(
+            f"{choice.cost_share:7.1%}"
+        )
+    if not rows:
+        return []
+    head = " ".join(f"{speed / 1e9:7,.0f}" for speed in speeds)
+    title = "share of a step that each network costs, by Gb/s a node"
+    return ["", title, f"  {'':<14} {head}", *(f"  {name:<14} {' '.join(cells)}" for name, cells in rows.items())]
+
+
+def _rails_text(facility: Facility) -> str:
+    """Which leaves each NIC goes to, as a rule and its first case."""
+    rails = facility.rails
+    if len({rail.leaves for rail in rails}) == 1:
+        return f"all {len(rails)} NICs of every node on leaf {rails[0].leaves[0]}"
+    first, last = rails[0], rails[-1]
+    shown = [f"NIC {r.nic} (accelerator {_listed(r.accelerators)}) on leaf {_listed(r.leaves)}" for r in (first, last)]
+    return f"{len(rails)}: {shown[0]}; ... {shown[1]}"
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    """Numbers, a long row shortened."""
+    shown = [str(n) for n in numbers[:4]]
+    return ", ".join([*shown, "..."] if len(numbers) > len(shown) else shown)
 
 
 def _rack_file(
@@ -289,7 +324,7 @@ def _node_w(plan: Plan) -> float:
 def _files(
     design: FabricDesign, networks: tuple[Network, ...], plot: Path | None, cable_list: Path | None
 ) -> dict[Path, str | bytes]:
-    from clusterwright.drawing import cluster
+    from clusterwright.drawing import cabling, cluster
     from clusterwright.drawing import fabric as drawing
     from clusterwright.drawing.picture import picture
 
@@ -298,7 +333,7 @@ def _files(
         svg = cluster.draw_cluster(networks, _title(design)) if networks else drawing.draw_svg(design)
         files[plot] = picture(svg, plot)
     if cable_list is not None:
-        files[cable_list] = drawing.list_cables(design)
+        files[cable_list] = cabling.list_all_cables(networks) if networks else drawing.list_cables(design)
     return files
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
+from clusterwright.drawing.cabling import storage_leaf
 from clusterwright.drawing.fabric import FONTS, joined, leaf_of
 
 if TYPE_CHECKING:
@@ -265,7 +266,7 @@ def _draw_management(sheet: _Sheet, network: Network, groups: Iterable[Group], y
     sheet.box(1130.0, line - _BOX_HEIGHT / 2, 140.0, word, _COLOURS["management"])
     sheet.say(1060, line + 30, "management, out of band", bold=True)
     sheet.say(1060, line + 46, f"{design.node_leaf_cables:,} nodes")
-    sheet.say(1060, line + 62, f"{design.cables - design.node_leaf_cables:,} other cables")
+    sheet.say(1060, line + 62, f"{design.device_leaf_cables:,} switches")
     return line
 
 
@@ -301,15 +302,6 @@ def _draw_storage(sheet: _Sheet, network: Network, groups: Iterable[Group], y: f
     return low + _BOX_HEIGHT
 
 
-def storage_leaf(design: FabricDesign, node: int, port: int) -> int:
-    """The storage leaf of a port of a node: nodes fill groups of leaves evenly."""
-    own = design.leaf - design.device_leaf
-    if own <= 1:
-        return 0
-    groups = own // design.nics
-    return node // -(-design.nodes // groups) * design.nics + port
-
-
 def draw_cluster_text(networks: Sequence[Network], title: str) -> str:
     """The cluster in plain text: a row of boxes for each tier of each network, with the cables between them."""
     by_purpose, nodes = {n.purpose: n.design for n in networks}, networks[0].design.nodes
@@ -333,7 +325,7 @@ def draw_cluster_text(networks: Sequence[Network], title: str) -> str:
     if management:
         lines += ["", *_text_row("management", "switch", management.leaf, 0)]
         rest = management.cables - management.node_leaf_cables
-        ends = f"{management.node_leaf_cables:,} cables from nodes, {rest:,} from switches and to storage leaves"
+        ends = f"{management.node_leaf_cables:,} cables from nodes, {rest:,} from switches"
         lines.append(f"{'':<12}{ends}")
     return "\n".join(lines)
 

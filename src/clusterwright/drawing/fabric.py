@@ -43,6 +43,7 @@ class Cable(NamedTuple):
     lower: str
     lower_port: str
     upper: str
+    network: str = "compute"
 
 
 def rows_of(design: FabricDesign) -> list[Row]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clusterwright.estimators import adequacy
 from clusterwright.estimators.goodput import SaveMode, estimate_goodput
-from clusterwright.estimators.networks import compute_network, management_network, rails_of, storage_network
+from clusterwright.estimators.networks import all_networks, compute_network, rails_of
 from clusterwright.estimators.site import estimate_site
 from clusterwright.estimators.storage import CHECKPOINTS_KEPT, require_storage, token_bytes
 from clusterwright.estimators.worth import cost_of_straggler, goodput_elsewhere, what_would_help
@@ -80,7 +80,7 @@ def facility_of(
         needs = adequacy.needs_of(choices, chosen.estimate.cost_usd, chosen.estimate.step_time_s)
     ratio = workload.cluster.oversubscription if workload.cluster else 1.0
     compute = compute_network(node, nodes, ratio, parts)
-    networks = tuple(_networks(compute, nodes, chosen.storage.write_bytes_per_s, figures, parts))
+    networks = tuple(all_networks(compute, nodes, chosen.storage.write_bytes_per_s, figures, parts))
     return Facility(
         networks=networks,
         rails=rails_of(node, compute.design) if compute else (),
@@ -90,23 +90,6 @@ def facility_of(
         failures=failures,
         power=_power(chosen, networks, figures, workload.constraints.power),
     )
-
-
-def _networks(
-    compute: Network | None, nodes: int, write_bytes_per_s: float, figures: FacilityFigures, parts: FabricParts
-) -> Iterable[Network]:
-    """All networks; the storage network carries the uplinks of the management network."""
-    switches = compute.design.switches if compute else 0
-    if compute:
-        yield compute
-    uplinks = 0
-    for _ in range(3):  # each network counts the other's switches; two rounds settle it
-        store = storage_network(nodes, write_bytes_per_s, uplinks, figures, parts)
-        manage = management_network(nodes, switches + (store.design.switches if store else 0), figures)
-        uplinks = manage.design.leaf * figures.management_uplinks
-    if store:
-        yield store
-    yield manage
 
 
 def failures_of(chosen: Candidate, accelerators_a_node: int, figures: FacilityFigures, rates: FailureRates) -> Failures:

@@ -13,6 +13,8 @@ from clusterwright.hardware import FabricDesign
 from clusterwright.laws import fabric as laws
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from clusterwright.facility import FacilityFigures
     from clusterwright.hardware import FabricParts, Node, SwitchPart
 
@@ -125,7 +127,8 @@ def _most_nodes(nodes: int, nics: int, devices: int, radix: int, oversubscriptio
 def management_network(nodes: int, switches: int, figures: FacilityFigures) -> Network:
     """Access switches for the management controller of every node and the management port of every switch.
 
-    Each has uplinks to the storage network, which carries in-band traffic as well; copper does, without optics.
+    Each has uplinks to the storage network, which carries in-band traffic as well, and counts them; copper does,
+    without optics.
 
     Args:
         nodes: Spares included [1].
@@ -135,10 +138,10 @@ def management_network(nodes: int, switches: int, figures: FacilityFigures) -> N
     count = int(laws.access_switches(nodes + switches, figures.management_ports))
     design = FabricDesign(
         topology="access switches", tiers=1, leaf=count, spine=0, core=0, nic_bits_per_s=figures.management_bits_per_s,
-        cables=nodes + switches + count * figures.management_uplinks, nodes=nodes, nics=1,
+        cables=nodes + switches, nodes=nodes, nics=1,
         radix=figures.management_ports, oversubscription=1.0, node_leaf_cables=nodes, leaf_spine_cables=0,
         spine_core_cables=0, max_nodes=count * figures.management_ports - switches, bisection_bytes_per_s=0.0,
-        most_hops=1, device_leaf_cables=switches + count * figures.management_uplinks,
+        most_hops=1, device_leaf_cables=switches,
     )  # fmt: skip
     lines = (
         CapexPart(part="management switches", count=count, usd_each=None, usd=None),
@@ -146,8 +149,33 @@ def management_network(nodes: int, switches: int, figures: FacilityFigures) -> N
     )
     return Network(
         purpose="management", design=design, transceivers=0, parts=lines, capex_usd=None,
-        unpriced=tuple(line.part for line in lines),
+        unpriced=tuple(line.part for line in lines), uplinks=count * figures.management_uplinks,
     )  # fmt: skip
+
+
+def all_networks(
+    compute: Network | None, nodes: int, write_bytes_per_s: float, figures: FacilityFigures, parts: FabricParts
+) -> Iterator[Network]:
+    """Compute (where there is one), storage and management; storage carries the uplinks of management.
+
+    Args:
+        compute: Of these nodes; none for a single one.
+        nodes: Spares included [1].
+        write_bytes_per_s: That storage takes [B/s].
+        figures: Of storage and management.
+        parts: Switches, prices and power.
+    """
+    switches = compute.design.switches if compute else 0
+    if compute:
+        yield compute
+    uplinks = 0
+    for _ in range(3):  # each network counts the other's switches; two rounds settle it
+        store = storage_network(nodes, write_bytes_per_s, uplinks, figures, parts)
+        manage = management_network(nodes, switches + (store.design.switches if store else 0), figures)
+        uplinks = manage.uplinks
+    if store:
+        yield store
+    yield manage
 
 
 def network_of(purpose: str, design: FabricDesign, parts: FabricParts) -> Network:
