@@ -32,7 +32,7 @@ def layouts(kind: Kind, *, wasteful: bool = True) -> Iterator[Layout]:
     Without ``wasteful`` those are left out that the search does not try since a shorter pipeline, or fewer pieces, has
     no more layers on its fullest stage.
     """
-    degrees = itertools.product(range(1, 9), (1, 2, 4), range(1, 9), range(1, 9), range(1, 17), (1, 2, 4, 8, 16))
+    degrees = itertools.product(range(1, 9), (1, 2), range(1, 9), range(1, 9), range(1, 17), (1, 2, 4, 8, 16))
     for tp, cp, pp, vpp, dp, micro_batch in degrees:
         world = tp * cp * pp * dp
         if world > MOST or world % kind.node.accelerators or (kind.max_nodes == 1 and world > kind.node.accelerators):
@@ -106,7 +106,8 @@ def plainness(layout: Layout) -> float:
     """How many things a person must understand, written a second time."""
     degrees = layout.tp * layout.cp * layout.pp * layout.vpp * layout.ep
     words = ("none", "selective", "full").index(layout.recompute)
-    return round(math.log2(degrees) + words / 2 + (layout.sharding != "none") / 4, 9)
+    uneven = 8 % (layout.pp * layout.vpp) != 0
+    return round(math.log2(degrees) + uneven + words / 2 + (layout.sharding != "none") / 4, 9)
 
 
 def test_the_search_counts_the_layouts_that_the_rules_leave(known: Known) -> None:

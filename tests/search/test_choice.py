@@ -50,7 +50,8 @@ def figures(job: dict[tuple[int, ...], list[Scored]]) -> tuple[np.ndarray, np.nd
     """Estimated and measured step time, and complexity, of the layouts of a job."""
     estimated = [float(np.median([one.step_s for one in same])) for same in job.values()]
     measured = [float(np.median([one.run.number("step_time_s") or np.nan for one in same])) for same in job.values()]
-    return np.array(estimated), np.array(measured), complexity(Layouts(*np.array(list(job)).T))
+    layers = next(iter(job.values()))[0].run.whole("layers", 1)
+    return np.array(estimated), np.array(measured), complexity(Layouts(*np.array(list(job)).T), layers)
 
 
 def test_many_published_jobs_ran_in_several_layouts(jobs: list[dict[tuple[int, ...], list[Scored]]]) -> None:

@@ -16,6 +16,7 @@ from clusterwright.search import bill, words
 from clusterwright.search.candidate import Setting
 from clusterwright.search.choice import choose
 from clusterwright.search.misses import misses
+from clusterwright.search.networks import unknown_networks
 from clusterwright.search.offers import Deal, market, own_cluster, too_old
 from clusterwright.search.propose import MAX_ACCELERATORS
 from clusterwright.search.robustness import robustness
@@ -104,6 +105,7 @@ def design(wish: Wish, known: Known, progress: Callable[[float], None] | None = 
         front=tuple(table.candidate(i) for i in front[: wish.top]),
         rejected=(
             *misses(table, wish.workload, chosen, offered, _relaxed(wish, setting, offered)),
+            *unknown_networks(table, offered, wish.workload, chosen, wish.pins),
             *too_old(offered, wish.today),
         ),
         exclusions=_exclusions(table, offered),

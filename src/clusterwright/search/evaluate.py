@@ -164,7 +164,7 @@ def best_by_nodes(
             if not len(part.tp):
                 break
     layouts, nodes, columns = _joined(kept, space.layouts)
-    chosen = pick(columns["step_time_s"], complexity(layouts), nodes)
+    chosen = pick(columns["step_time_s"], complexity(layouts, job.model.layers), nodes)
     return Best(
         layouts=_slice(layouts, chosen),
         nodes=nodes[chosen],
@@ -208,18 +208,26 @@ def _joined(
     return layouts, np.concatenate([k[1] for k in kept]), columns
 
 
-def complexity(layouts: Layouts) -> Floats:
-    """How many things a layout makes a person understand: doublings of every degree, and recomputing. [1], shape (n,).
+def complexity(layouts: Layouts, layers: int) -> Floats:
+    """How many things a layout makes a person understand: doublings of every degree, uneven stages, recomputing.
+
+    Args:
+        layouts: shape (n,).
+        layers: Of the model. [1]
+
+    Returns:
+        [1], shape (n,).
 
     >>> import numpy as np
     >>> one, two = np.array([1]), np.array([2])
     >>> plain = Layouts(one, one, one, one, one, two, one, two, 0 * one, 0 * one)
     >>> split = Layouts(two, one, one, one, one, one, one, two, 0 * one, 0 * one)
-    >>> bool((complexity(plain) < complexity(split)).all())
+    >>> bool((complexity(plain, 8) < complexity(split, 8)).all())
     True
     """
     degrees = layouts.tp * layouts.cp * layouts.pp * layouts.vpp * layouts.ep
-    return np.asarray(np.log2(degrees) + 0.5 * layouts.recompute + 0.25 * (layouts.sharding != 0))
+    uneven = layers % (layouts.pp * layouts.vpp) != 0
+    return np.asarray(np.log2(degrees) + uneven + 0.5 * layouts.recompute + 0.25 * (layouts.sharding != 0))
 
 
 def _slice(layouts: Layouts, part: slice | Integers) -> Layouts:

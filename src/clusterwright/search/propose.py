@@ -26,9 +26,9 @@ MAX_ACCELERATORS = 16384
 """Largest cluster that is tried where the workload names no limit."""
 LARGEST_WORLD = 2**21
 """Largest cluster that is ever tried."""
-LEAST_CONTEXT = 2000
-"""Tokens of a sequence that a context-parallel rank keeps at least, unless it is pinned: the shortest share among the
-published runs is 2,013, and what ring attention costs below that is not known."""
+LEAST_CONTEXT = 4000
+"""Tokens of a sequence that a context-parallel rank keeps at least, unless it is pinned: the shortest share among
+published Megatron runs is 4,096, and what ring attention costs below that is not known."""
 LARGEST_BATCH = 2**24
 """Largest global batch that is tried [sequences]."""
 

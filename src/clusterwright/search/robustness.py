@@ -54,9 +54,9 @@ class Question:
         return np.array([row.kind.accelerator.name == name for row in self.table.rows])
 
     def of_offer(self, index: int) -> Flags:
-        """Rows at the price of a row."""
-        quote = self.table.rows[index].quote
-        return np.array([row.quote is quote for row in self.table.rows])
+        """Rows of the accelerator, the provider and the term of a row."""
+        wanted = offer_of(self.table, index)
+        return np.array([offer_of(self.table, i) == wanted for i in range(len(self.table.rows))])
 
 
 def robustness(table: Table, chosen: int, workload: Workload) -> Robustness:
@@ -111,9 +111,15 @@ def _case(question: Question, factor: float, table: Table) -> Case:
     again, kept = question.asked(table), question.chosen
     return Case(
         factor=factor, cost_usd=float(table.cost_usd[kept]), train_time_s=float(table.time_s[kept]),
-        changes=again is None or table.rows[again].quote is not table.rows[kept].quote,
+        changes=again is None or offer_of(table, again) != offer_of(table, kept),
         choice="" if again is None else label(table, again),
     )  # fmt: skip
+
+
+def offer_of(table: Table, index: int) -> tuple[str, str, str]:
+    """Accelerator, provider and term of a row: what has a price of its own."""
+    row = table.rows[index]
+    return row.kind.accelerator.name, row.quote.provider, row.quote.term
 
 
 def label(table: Table, index: int) -> str:
@@ -124,11 +130,11 @@ def label(table: Table, index: int) -> str:
 
 
 def priced(table: Table, rows: Flags, factor: float) -> Table:
-    """The table with another price of the nodes for rows of one price; storage and egress cost the same."""
-    quote = table.rows[int(np.argmax(rows))].quote
+    """The table with other prices of the nodes for some rows; their storage and egress cost the same."""
     beside = np.zeros_like(table.time_s)
-    if quote.paid_nodes is None and quote.owned is None:
-        beside = rent_cost(np.zeros_like(table.time_s), quote, table.time_s)
+    for quote in {id(q): q for q in (table.rows[i].quote for i in np.flatnonzero(rows))}.values():
+        if quote.paid_nodes is None and quote.owned is None:
+            beside = np.where(rows, rent_cost(np.zeros_like(table.time_s), quote, table.time_s), beside)
     other = beside + factor * (table.cost_usd - beside)
     return replace(table, cost_usd=np.where(rows, other, table.cost_usd))
 

@@ -184,5 +184,5 @@ def _figures(setting: Setting, best: Best, kind: Kind, quote: Quote, useful: Use
     )
     power = run_power(ordered, node_power(kind.node, kind.accelerator, setting.power_ratio), fabric)
     # A layout's complexity is far below 64, so that fewer nodes always come first.
-    tie = best.nodes + complexity(best.layouts) / 64
+    tie = best.nodes + complexity(best.layouts, setting.model.layers) / 64
     return best.nodes.astype(float), ordered.astype(float), time, rent_cost(ordered, quote, time), power, tie
