@@ -98,7 +98,7 @@ class Job:
         wait_for(file, "")
         return self.cluster.nodes[rank // self.ranks_per_node].process(int(file.read_text()))
 
-    def launcher(self, node: str) -> int:
+    def starter_of(self, node: str) -> int:
         """The machine's number of the process that started the ranks of a node."""
         started = self.processes[[each.name for each in self.cluster.nodes].index(node)].pid
         return int(Path(f"/proc/{started}/task/{started}/children").read_text().split()[0])

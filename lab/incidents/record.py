@@ -25,12 +25,13 @@ def main() -> int:
         return 2
     for name in said.names or SCENARIOS:
         began = time.monotonic()
-        records = said.folder / name
-        clean(records)
+        records = said.folder / name / "logs"
+        clean(records.parent)
+        records.mkdir()
         with tempfile.TemporaryDirectory(prefix="incident-") as scratch:
             SCENARIOS[name].build(records, Path(scratch))
         rename(records)
-        (records / "label.toml").write_text(label_text(SCENARIOS[name].label))
+        (records.parent / "label.toml").write_text(label_text(SCENARIOS[name].label))
         print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
     return 0
 

@@ -346,14 +346,14 @@ def wrong_master(records: Path, scratch: Path) -> None:
 
 @scenario(
     Label("node3 cannot resolve the name of the master", "node3", actions=("fix-config", "investigate"),
-          cause_words=("name", "dns", "resolve"))
+          cause_words=("name",))
 )  # fmt: skip
 def no_name(records: Path, scratch: Path) -> None:
     """One node cannot resolve a name."""
     with job(records, scratch, launcher="ranks") as made:
         (scratch / "short").write_text("127.0.0.1 localhost\n10.77.0.3 node3\n")
         made.cluster.node("node3").run("mount", "--bind", str(scratch / "short"), "/etc/hosts")
-        made.start(*STEPS)
+        made.start(*STEPS, environment={"TORCH_CPP_LOG_LEVEL": "WARNING"})
         made.finish(60)
 
 
@@ -417,7 +417,7 @@ def hung_storage(records: Path, scratch: Path) -> None:
         "rank 3 leaves out one collective",
         "node2",
         3,
-        cause_words=("missing", "silent", "nothing", "behind", "ahead", "apart"),
+        cause_words=("went on",),
     )
 )
 def skipped_collective(records: Path, scratch: Path) -> None:
@@ -455,7 +455,7 @@ def ended_from_outside(records: Path, scratch: Path) -> None:
     with job(records, scratch) as made:
         made.start(*STEPS)
         made.reach("step 8/")
-        os.kill(made.launcher("node3"), signal.SIGTERM)
+        os.kill(made.starter_of("node3"), signal.SIGTERM)
         made.finish()
         made.kernel_logs()
 

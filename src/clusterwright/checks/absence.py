@@ -28,6 +28,8 @@ WAITING = TIMEOUTS | CLOSED | MEETING | frozenset({
 ENOUGH = 2
 """So many others must complain before silence means something."""
 LATE_S = 10.0
+KNOCKED = "client socket has"
+"""What a rank prints that finds no master."""
 SHOWN = 6
 _TORCH = "https://docs.pytorch.org/docs/stable/distributed.html"
 _ELASTIC = "https://docs.pytorch.org/docs/stable/elastic/errors.html"
@@ -52,6 +54,11 @@ LATE = Judgement(
     action="restart-job", confidence="likely", weight=3, source=_ELASTIC,
     because="see what held its start back (image, file system, scheduler), or raise the time-out",
 )  # fmt: skip
+UNREACHED = Judgement(
+    name="unreached", cause="one node does not reach the master: its name, address, route or firewall", scope="config",
+    action="investigate", confidence="likely", weight=3, source=_ELASTIC,
+    because="from that node resolve the master's name and connect to its port",
+)  # fmt: skip
 
 
 def missing(job: Job, seen: list[Observation]) -> list[Together]:
@@ -61,7 +68,7 @@ def missing(job: Job, seen: list[Observation]) -> list[Together]:
         job: What was read of the job, settled.
         seen: Observations, with the node and rank that the job gives them.
     """
-    return [*_silent(job, seen), *_ahead(job, seen), *_lost_peer(job, seen), *_late(job, seen)]
+    return [*_silent(job, seen), *_ahead(job, seen), *_lost_peer(job, seen), *_late(job, seen), *_unreached(seen)]
 
 
 def _silent(job: Job, seen: list[Observation]) -> list[Together]:
@@ -136,6 +143,19 @@ def _late(job: Job, seen: list[Observation]) -> list[Together]:
     after, last = moment - moments[0][0], moment - moments[-2][0]
     said = f"{node} began {after:.0f} s after the first node and {last:.0f} s after the last of the others"
     return [(LATE, [line], said)]
+
+
+def _unreached(seen: list[Observation]) -> list[Together]:
+    """The one node that did not reach the master while the others waited for it there."""
+    knocked = [one for one in seen if one.judgement.name == "rendezvous" and KNOCKED in one.first.text.lower()]
+    inside = {one.where.node for one in seen if one.judgement.name in MEETING and one not in knocked} - {None}
+    nodes = {one.where.node for one in knocked}
+    if len(nodes) != 1 or None in nodes or len(inside - nodes) < ENOUGH:
+        return []
+    node = nodes.pop()
+    said = f"{node} alone did not reach the master, {len(inside - {node})} other nodes did and waited"
+    lines = [one.first.model_copy(update={"where": Where(node=node)}) for one in knocked][:SHOWN]
+    return [(UNREACHED, lines, said)]
 
 
 def unread(job: Job) -> str:

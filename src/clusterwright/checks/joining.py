@@ -21,6 +21,7 @@ KEPT_DURATIONS = 200
 KEPT_LINKS = 5000
 ROW_LINES = 4
 """The lines of an entry of torchrun's table of failures, from its rank on."""
+MASTERS = (b"master ", b"master_addr", b"rdzv_endpoint")
 _WORDS = tuple(word.encode() for word in job.WORDS)
 
 
@@ -59,8 +60,8 @@ class Job:
     accounted: set[str] = field(default_factory=set)
     """Ranks that the launcher ended because another had failed."""
     node_of_address: dict[str, str] = field(default_factory=dict)
-    masters: dict[str, Told] = field(default_factory=dict)
-    """By node or file."""
+    masters: dict[tuple[str, str | None], Told] = field(default_factory=dict)
+    """By file and rank."""
     settings: dict[tuple[str, str], Told] = field(default_factory=dict)
     """By name and rank."""
     links: list[Told] = field(default_factory=list)
@@ -92,6 +93,8 @@ class Job:
         self._take_address(line, lower)
         self._take_socket(line, lower)
         rank = job.rank_of(line.raw) or job.rank_of_file(line.file)
+        if any(word in lower for word in MASTERS) and (match := pattern(job.MASTER).search(line.raw)) is not None:
+            self.masters.setdefault((line.file, rank), Told(groups(match)["value"], line))
         if rank is not None and len(self.ranks) < KEPT_RANKS:
             self._ranks[line.file].add(rank)
             self._take_rank(rank, line, lower)
@@ -155,8 +158,6 @@ class Job:
             self.names(line.file, found["node"])
         if (match := pattern(job.WORLD).search(line.raw)) is not None:
             self.world = max(self.world, int(groups(match)["value"]))
-            if (master := pattern(job.MASTER).search(line.raw)) is not None:
-                self.masters.setdefault(rank, Told(groups(master)["value"], line, rank))
         for name, words, text in job.SETTINGS:
             if any(word.encode() in lower for word in words) and (match := pattern(text).search(line.raw)) is not None:
                 self.settings.setdefault((name, rank), Told(groups(match)["value"], line, rank))
@@ -166,7 +167,7 @@ class Job:
                 self.links.append(Told(found["value"], line, found["source"], found["target"]))
         if b"loss" in lower and (said := job.step_of(line.raw)) is not None:
             self._take_step(rank, line, said)
-        elif b"training done" in lower and rank in self.ranks:
+        elif rank in self.ranks and pattern(job.ENDED).search(line.raw) is not None:
             self.ranks[rank].ended = True
 
     def _take_step(self, rank: str, line: Line, said: job.Step) -> None:
@@ -185,6 +186,10 @@ class Job:
         if hosts or len(self._hosts) < 2:  # noqa: PLR2004 - the name of a single file says nothing
             return next(iter(hosts)) if len(hosts) == 1 else None
         return job.node_of_file(file, self.nodes())
+
+    def several(self) -> bool:
+        """Whether more than one file was read: then a line can be told from the place that it speaks of."""
+        return len(self._hosts) > 1
 
     def nodes(self) -> set[str]:
         """Every node that is named."""
@@ -206,16 +211,22 @@ class Job:
             if node is not None and not address.startswith("127."):
                 self.node_of_address[address] = node
 
-    def placed(self, place: Where, evidence: Evidence) -> Where:
-        """The place with the node and the rank that other lines give."""
+    def placed(self, place: Where, evidence: Evidence, *, speaker: bool = False) -> Where:
+        """The place with the node and the rank that other lines give.
+
+        Args:
+            place: What the line names.
+            evidence: The line.
+            speaker: The line is of the rank or node that prints it, whatever other node it names.
+        """
         file, row = evidence.file, self._rank_of_row(evidence)
         rank = row or self._rank_of_local(place.rank, evidence)
-        if rank is None and place.node is None and len(self._ranks.get(file, ())) == 1 and len(self._hosts) > 1:
+        if rank is None and place.node is None and len(self._ranks.get(file, ())) == 1 and self.several():
             rank = next(iter(self._ranks[file]))
         told = self.node_of(rank) if rank is not None else None
         node = told if told is not None and (row or place.node not in self.nodes()) else place.node
-        if node is None and len(self._hosts) > 1:
-            node = self.node_of_file(file)
+        if (node is None or speaker) and self.several():
+            node = self.node_of_file(file) or node
         peer = place.peer if place.peer is not None and place.peer in evidence.text else None
         return place.model_copy(update={"node": node, "rank": rank, "peer": peer})
 

@@ -27,6 +27,8 @@ HELD, KILLED = "worker-held", "elastic-sigkill"
 """Faults: the launcher could not end a worker; a worker ended by signal 9."""
 ENOUGH_OTHERS = 2
 MANY_VICTIMS = 3
+DISAGREEING = frozenset({"gloo-size"})
+"""What either of two ranks prints that do not fit together."""
 KEPT_FINDINGS = 40
 KEPT_ECHOES = 50
 
@@ -66,8 +68,9 @@ def findings(observer: Observer) -> list[Finding]:
     roots, echoes = _fold(roots, seen)
     if min(root.weight for root in roots) >= ECHO - 1:
         roots, echoes = _victims(roots, echoes)
+    unplaced = [_unblame(root) for root in roots] if observer.job.several() else [False]
     made = [_finding(root, echoes if index == 0 else []) for index, root in enumerate(roots[:KEPT_FINDINGS])]
-    made[0] = _with_more_names(made[0], roots, echoes)
+    made[0] = _with_more_names(made[0], [] if unplaced[0] else roots, [] if unplaced[0] else echoes)
     lacking = unread(observer.job)
     if lacking and made[0].confidence == "unknown":
         made[0] = made[0].model_copy(update={"because": f"{made[0].because}; {lacking}"})
@@ -78,7 +81,9 @@ def _seen(observer: Observer) -> list[Seen]:
     seen = []
     observer.job.settle()
     for observation in observer.seen.values():
-        observation.where = observer.job.placed(observation.where, observation.first)
+        observation.where = observer.job.placed(
+            observation.where, observation.first, speaker=observation.judgement.name in WAITING
+        )
     for observation in observer.seen.values():
         judgement = judge(observation, observer.knowledge)
         if judgement.weight > REMARK and judgement.health == "ok":
@@ -101,11 +106,12 @@ def _seen(observer: Observer) -> list[Seen]:
 
 def _in_company(seen: list[Seen]) -> list[Seen]:
     """What an observation means beside the others: a signal of the launcher, an error that one rank alone has."""
-    held = {one.evidence[0].file for one in seen if one.judgement.name == HELD}
+    held = {one.evidence[0].file: one for one in seen if one.judgement.name == HELD}
     waiting = {_who(one) for one in seen if one.judgement.name in WAITING} - {None}
     for one in seen:
         if one.judgement.name == KILLED and one.evidence[0].file in held:
             _weigh(one, ECHO)
+            held[one.evidence[0].file].where = one.where
         elif (
             isinstance(one.judgement, Fault)
             and one.judgement.name not in WAITING
@@ -207,6 +213,18 @@ def _victims(roots: list[Seen], echoes: list[Seen]) -> tuple[list[Seen], list[Se
     first.evidence = [line.model_copy(update={"where": first.where}) for line in first.evidence]
     first.count = sum(root.count for root in roots)
     return [first], sorted([*roots[1:], *echoes], key=lambda one: one.order)
+
+
+def _unblame(root: Seen) -> bool:
+    """Who prints that it waits is where it is seen, not where it is."""
+    if root.judgement.name not in WAITING | DISAGREEING:
+        return False
+    if root.where.node or root.where.rank:
+        seen_by = _names(root.where.model_copy(update={"peer": None}))
+        root.because = "; ".join(part for part in (root.because, f"seen {seen_by}, which is not the place") if part)
+        root.where = Where(peer=root.where.peer)
+        root.evidence = [line.model_copy(update={"where": root.where}) for line in root.evidence]
+    return True
 
 
 def _same_place(one: Seen, other: Seen) -> bool:

@@ -193,10 +193,12 @@ def _other_mtu(job: Job) -> list[Together]:
 
 def _other_master(job: Job) -> list[Together]:
     by_node: dict[str, Told] = {}
-    for rank, told in job.masters.items():
-        by_node.setdefault(job.node_of(rank) or f"rank {rank}", told)
+    for (file, rank), told in job.masters.items():
+        node = (job.node_of(rank) if rank is not None else None) or job.node_of_file(file)
+        if node is not None:
+            by_node.setdefault(node, told)
     return [
-        (OTHER_MASTER, [evidence_of(told.line, Where(node=job.node_of(told.source)))],
+        (OTHER_MASTER, [evidence_of(told.line, Where(node=name))],
          f"{name} looks for the master at {told.value}, most at {usual}")
         for name, told, usual in _odd(by_node)
     ]  # fmt: skip

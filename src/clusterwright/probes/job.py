@@ -28,7 +28,8 @@ TABLE_TERMINATED = r"exitcode\s*: -15 \(pid: \d+\)\s+\(SIGTERM\)"
 SYSLOG_HOST = r"^\s*(?:<\d+>)?(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) (?P<node>[A-Za-z0-9][\w.-]*) [\w.()/-]+(?:\[\d+\])?:"
 LINK = r"\brank (?P<source>\d+) ?-+> ?(?:rank )?(?P<target>\d+)\b.*?(?P<value>\d+(?:\.\d+)?) ?GB/s"
 WORLD = r"\bworld[ _]size[ :=]+(?P<value>\d+)"
-MASTER = r"\bmaster(?:[ _]addr(?:ess)?)?[ :=]+(?P<value>[A-Za-z0-9][\w.-]*)"
+MASTER = r"\b(?:master(?:[ _]addr(?:ess)?)?|rdzv_endpoint)\s*[:= ]\s*(?P<value>[A-Za-z0-9][\w.-]*)"
+ENDED = r"\b(?:train(?:ing)?|run|job) (?:is |has )?(?:done|completed?|finished)\b|\b(?:finished|completed?) training\b"
 SOCKET = r"\bretrans:\d+/(?P<value>\d+)"
 SOCKET_SENT = r"\bsegs_out:(?P<value>\d+)"
 SOCKET_ENDS = r"^(?:tcp\s+)?ESTAB\s+\d+\s+\d+\s+\[?(?:::ffff:)?(?P<source>[\d.]+)\]?(?:%\S+)?:\d+\s+\[?(?:::ffff:)?(?P<target>[\d.]+)\]?:\d+"
@@ -42,14 +43,23 @@ WORDS = (
     "world size",
     "world_size",
     " -> rank ",
-    "training done",
+    " done",
+    "complete",
+    "finished",
     "segs_out:",
     "> mtu ",
     "(sigterm)",
+    "model of ",
+    "nccl version",
+    "revision",
+    "commit",
+    "master_addr",
+    "rdzv_endpoint",
 )
 """Each line that is read here holds one."""
-WORDS_ALONE = tuple(word for word in WORDS if word not in {" loss", "inet ", "training done", "revision", "commit"})
-"""Words of the prefilter. Steps are read of the first and last lines alone: a run prints millions."""
+COMMON = frozenset({" loss", "inet ", " done", "complete", "finished", "revision", "commit"})
+WORDS_ALONE = tuple(word for word in WORDS if word not in COMMON)
+"""Words of the prefilter. The common ones are looked for in the first and last lines alone: a run prints millions."""
 UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
 DURATION = re.compile(rb"([A-Za-z][A-Za-z_ -]*?)[ :=]+(\d+(?:\.\d+)?) ?(ms|secs?|seconds|s)\b")
 DURATION_UNIT_FIRST = re.compile(rb"([A-Za-z][A-Za-z_ -]*?) ?\((ms|s)\)[ :=]+(\d+(?:\.\d+)?)")

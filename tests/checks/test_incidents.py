@@ -1,0 +1,87 @@
+"""Incidents that were made, so that the guilty is known: the answer names it, and never a victim."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from clusterwright.catalog.faults import load_faults
+from clusterwright.checks.diagnose import diagnose
+
+if TYPE_CHECKING:
+    from clusterwright.health import Diagnosis
+
+FOLDER = Path(__file__).parent / "incidents"
+LAB = Path(__file__).parents[2] / "lab" / "incidents"
+KNOWLEDGE = load_faults()
+INCIDENTS = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
+
+
+def label(name: str) -> dict[str, Any]:
+    return tomllib.loads((FOLDER / name / "label.toml").read_text())
+
+
+def check(said: Diagnosis, known: dict[str, Any]) -> None:
+    first = said.findings[0] if said.findings else None
+    assert said.verdict == known["verdict"]
+    if known["verdict"] == "healthy":
+        assert first is None
+        return
+    assert first is not None
+    assert (first.where.node or "") == known["node"]
+    assert first.action in known["actions"]
+    assert any(word.lower() in f"{first.cause} {first.because}".lower() for word in known["cause_words"])
+    if "rank" in known:
+        assert first.where.rank == str(known["rank"])
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_the_guilty_of_an_incident_is_named(name: str) -> None:
+    check(diagnose([FOLDER / name / "logs"], KNOWLEDGE), label(name))
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_the_order_of_the_files_changes_nothing(name: str) -> None:
+    files = sorted((FOLDER / name / "logs").rglob("*.*"), reverse=True)
+    check(diagnose(files, KNOWLEDGE), label(name))
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_no_incident_takes_an_innocent_node_away(name: str) -> None:
+    said = diagnose([FOLDER / name / "logs"], KNOWLEDGE)
+    taking = {"drain-and-replace", "reboot-node", "reset-accelerator"}
+    assert {finding.where.node for finding in said.findings if finding.action in taking} <= {label(name)["node"]}
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_the_logs_of_a_victim_alone_do_not_blame_it(name: str) -> None:
+    for folder in sorted((FOLDER / name / "logs").iterdir()):
+        if folder.name in {label(name)["node"], "switch"}:
+            continue
+        said = diagnose([folder], KNOWLEDGE)
+        blamed = [one for one in said.findings if one.confidence != "unknown" and one.where.node == folder.name]
+        assert not blamed, (folder.name, blamed[0].cause, blamed[0].because)
+
+
+def test_there_are_incidents_enough_of_many_kinds() -> None:
+    labels = [label(name) for name in INCIDENTS]
+    assert len(labels) >= 24
+    assert {"fault", "healthy", "unknown"} == {known["verdict"] for known in labels}
+    assert {"node2", "node3", "node4", ""} <= {known["node"] for known in labels}
+
+
+@pytest.mark.interpreter("CLUSTERWRIGHT_TORCH")
+def test_an_incident_that_is_made_now_is_understood(tmp_path: Path) -> None:
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("nsenter") is None:
+        pytest.skip("nodes are network namespaces: that takes Linux, root and nsenter")
+    python = os.environ["CLUSTERWRIGHT_TORCH"]
+    subprocess.run([python, str(LAB / "record.py"), str(tmp_path), "killed-rank"], check=True, timeout=300)
+    known = tomllib.loads((tmp_path / "killed-rank" / "label.toml").read_text())
+    check(diagnose([tmp_path / "killed-rank" / "logs"], KNOWLEDGE), known)
