@@ -188,3 +188,22 @@ def test_a_plan_of_another_model_is_refused(known: Known) -> None:
     other = replace(wish(), model=SMALL.model_copy(update={"name": "other"}))
     with pytest.raises(InputError, match="is of small"):
         compare(other, known, plan)
+
+
+def test_a_node_that_the_job_does_not_fill_is_not_compared(known: Known) -> None:
+    found = compare(
+        wish(constraints={"max_accelerators": 1}, training={"method": "lora", "sequence_length": 1024}), known
+    )
+    assert 1 == found.accelerators
+    assert {1} == {one.nodes for one in found.offers}
+    assert any(why == "1 accelerators are not whole nodes of 8" for why in found.left_out)
+
+
+def test_owning_fewer_cables_is_compared_as_it_is_planned(known: Known) -> None:
+    only = {**H200, "own": True, "terms": ["reserved"], "providers": ["azure"], "max_accelerators": 16}
+    plan = design(wish(constraints=only), known)
+    assert plan.chosen is not None
+    found = compare(wish(constraints=only), known, plan)
+    assert plan.chosen.node == found.node
+    assert found.own is not None
+    assert plan.chosen.nodes + plan.chosen.spares == found.own.nodes

@@ -55,17 +55,17 @@ def test_owning_is_an_offer_only_when_asked_for(known: Known) -> None:
     without = quotes(wish(constraints={"terms": ALL}), known)
     asked = quotes(wish(constraints={"terms": ALL, "own": True}), known)
     assert {q.term for q in asked} - {q.term for q in without} == {"owned"}
-    (owned,) = [q for q in asked if q.owned is not None]
+    owned = next(q for q in asked if q.owned is not None)
     assert "dgx-h100" == owned.instance
     assert owned.usd_per_accelerator_hour > 0
     assert owned.source
 
 
 def test_owning_is_kept_as_long_as_the_horizon_says(known: Known) -> None:
-    (owned,) = [q for q in quotes(wish(constraints={"own": True, "horizon": "3 years"}), known) if q.owned]
-    assert 3 * YEAR == owned.commitment_s
-    (usual,) = [q for q in quotes(wish(constraints={"own": True}), known) if q.owned]
-    assert known.catalogue.owning.life.value * YEAR == usual.commitment_s
+    asked = [q for q in quotes(wish(constraints={"own": True, "horizon": "3 years"}), known) if q.owned]
+    assert {3 * YEAR} == {q.commitment_s for q in asked}
+    usual = [q for q in quotes(wish(constraints={"own": True}), known) if q.owned]
+    assert {known.catalogue.owning.life.value * YEAR} == {q.commitment_s for q in usual}
 
 
 def test_owning_costs_its_whole_life_and_with_utilisation_the_share_of_the_job(known: Known) -> None:

@@ -114,11 +114,9 @@ def _owning(own: Own) -> None:
 
     count, hours = own.usd_per_hour / own.usd_per_accelerator_hour, YEAR / 3600
     low, high = own.interval
-    table = Table(
-        title=f"Owning {own.nodes} x {own.node}: ${own.usd_per_accelerator_hour:.2f} an accelerator-hour "
-        f"({low:.2f} to {high:.2f})",
-        box=box.SIMPLE_HEAD, title_justify="left",
-    )  # fmt: skip
+    price = f"${own.usd_per_accelerator_hour:.2f} an accelerator-hour ({low:.2f} to {high:.2f})"
+    print(f"Owning {own.nodes} x {own.node}, spares included: {price}")
+    table = Table(box=box.SIMPLE_HEAD)
     for name in ("part", "to buy", "a year", "an accelerator-hour"):
         table.add_column(name, justify="left" if name == "part" else "right")
     for part, usd in own.usd_per_year.items():

@@ -99,7 +99,8 @@ def compare(wish: Wish, known: Known, plan: Plan | None = None, without: Iterabl
     if owned is not None and own is not None:
         ways = [against(one, owned, own, base) for one in ways]
     else:
-        why = f"what a node of {node.accelerator} costs to buy is not known: say it in owning.toml of --catalog"
+        what = f"a node of {node.accelerators} {node.accelerator}"
+        why = f"what {what} costs to buy is not known: say it in owning.toml of --catalog"
         ways = [one.model_copy(update={"break_even_reason": why}) for one in ways]
     quotes = [q for _, q in offered] + ([quote] if quote else [])
     return Comparison(
@@ -129,7 +130,8 @@ def _to_own(deal: Deal, node: Node, without: frozenset[str]) -> tuple[Kind, Quot
     server = server_for(node, catalogue)
     if server is None:
         return Kind(node, accelerator, ()), None
-    bought = node if server.node == node.name else catalogue.node(server.node)
+    # The same server with fewer of its NICs on the network has a longer name.
+    bought = node if f"{node.name}-".startswith(f"{server.node}-") else catalogue.node(server.node)
     there = deal.workload.cluster
     quote = deal.owned(server, bought, without=without)
     if there is not None:
@@ -139,9 +141,9 @@ def _to_own(deal: Deal, node: Node, without: frozenset[str]) -> tuple[Kind, Quot
 
 def server_for(node: Node, catalogue: Catalogue) -> Server | None:
     """What that node, or else one of as many of its accelerators, costs to buy."""
-    named = catalogue.owning.server_of(node.name)
-    if named is not None:
-        return named
+    named = [s for s in catalogue.owning.servers if f"{node.name}-".startswith(f"{s.node}-")]
+    if named:
+        return named[0]
     like = [(s, catalogue.node(s.node)) for s in catalogue.owning.servers]
     return next((s for s, n in like if (n.accelerator, n.accelerators) == (node.accelerator, node.accelerators)), None)
 
@@ -172,8 +174,9 @@ def _offers(deal: Deal, node: Node, chosen: Candidate) -> tuple[list[tuple[Kind,
         nodes = nodes_of(kind, chosen.layout)
         if nodes > 1 and not kind.node.scales_out:
             left_out["network of the node is unknown: one node only"] += len(kind.quotes)
-        elif chosen.layout.accelerators % kind.node.accelerators and nodes > 1:
-            left_out[f"nodes of {kind.node.accelerators} do not divide the accelerators"] += len(kind.quotes)
+        elif chosen.layout.accelerators % kind.node.accelerators:
+            count = chosen.layout.accelerators
+            left_out[f"{count} accelerators are not whole nodes of {kind.node.accelerators}"] += len(kind.quotes)
         else:
             found += [(kind, quote) for quote in kind.quotes]
     return found, dict(left_out)
@@ -210,12 +213,13 @@ def _reasons(ways: list[Way], owned: Way | None, own: Own | None, asked: float |
             from_ = cheap.break_even_utilisation
             where = f"from {from_:.0%} of the time on" if from_ is not None else "at no utilisation"
             found.append(f"against the cheapest {name} ({cheap.offer}) owning is cheaper {where} {span}")
-    firm = next((one for one in ways if one.billed == "round the clock"), None)
-    if firm is not None:
-        found.append(
-            f"against a reservation utilisation cancels, since both are paid used or idle: against {firm.offer} "
-            f"{firm.break_even_reason.partition('; ')[2]}"
-        )
+    for what, own_one in (("a reservation", False), ("what is paid now", True)):
+        firm = next((w for w in ways if w.billed == "round the clock" and (w.provider == "own") is own_one), None)
+        if firm is not None:
+            found.append(
+                f"against {what} utilisation cancels, since both are paid used or idle: against {firm.offer} "
+                f"{firm.break_even_reason.partition('; ')[2]}"
+            )
     ends = [
         f"{m.figure} (${m.usd_per_accelerator_hour[0]:.2f} to ${m.usd_per_accelerator_hour[1]:.2f})"
         for m in own.moves[:MOST_MOVES]
@@ -251,9 +255,8 @@ def _warnings(deal: Deal, ways: list[Way], quotes: list[Quote], own: Own | None)
     if own is not None and own.left_out:
         found.append(f"owning is told without {', '.join(own.left_out)}, as asked")
     if deal.workload.constraints.horizon is None:
-        found.append(
-            f"no [constraints] horizon: the cluster is kept {show_duration(own.kept_s) if own else 'as usual'}"
-        )
+        kept = show_duration(deal.catalogue.owning.life.value * YEAR)
+        found.append(f"no [constraints] horizon: what is bought or reserved is kept {kept}")
     return tuple(found)
 
 

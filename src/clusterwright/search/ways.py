@@ -164,9 +164,10 @@ def way(kind: Kind, quote: Quote, setting: Setting, base: Base, horizon_s: float
     leaving = quote.beside.egress_bytes / 1e9 * quote.beside.usd_per_gb_egress
     hourly = (0.0 if committed else price / work) + leaving / base.job_hours
     useful = [hourly + standing / share for share in UTILISATION]
+    there = quote.paid_nodes is not None and quote.owned is None
     name = " ".join(dict.fromkeys((quote.provider, quote.instance, quote.term)))
     return Way(
-        offer=name, provider=quote.provider, term=quote.term, instance=quote.instance, region=quote.region,
+        offer=f"{quote.instance} as paid now" if there else name, provider=quote.provider, term=quote.term, instance=quote.instance, region=quote.region,
         seen=quote.seen.isoformat() if quote.seen else None, billed="round the clock" if committed else "by the hour",
         nodes=ordered, usd_per_accelerator_hour=price / (ordered * kind.node.accelerators), goodput=goodput,
         relative_speed=speed, hourly_usd=hourly, standing_usd=standing,
