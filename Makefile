@@ -7,9 +7,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+TORCH ?= $(or $(CLUSTERWRIGHT_TORCH),$(PYTHON))
 EXAMPLE := examples/llama-3.1-70b/workload.toml
 
-.PHONY: help plan test check format docs transcripts bench soak fuzz matrix clean
+.PHONY: help plan test check format docs transcripts bench incidents soak fuzz matrix clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +38,7 @@ check: $(VENV)/installed-dev ## style, types, floors
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy --strict src tests
+	MYPYPATH=lab/incidents $(BIN)/mypy --strict lab/incidents
 	$(BIN)/lint-imports
 
 format: $(VENV)/installed-dev ## what ruff can put right by itself
@@ -51,6 +53,9 @@ transcripts: $(VENV)/installed-dev ## run what the pages show, and write down wh
 
 bench: $(VENV)/installed-dev ## how fast the search is, on one core
 	$(BIN)/python benchmarks/search.py --format json
+
+incidents: ## record the incidents of the tests anew (root; TORCH names a Python that holds torch)
+	$(TORCH) lab/incidents/record.py tests/checks/incidents
 
 soak: $(VENV)/installed-dev ## the property tests, many more examples
 	$(BIN)/python -m pytest -n 2 --hypothesis-profile=soak tests

@@ -97,10 +97,10 @@ class Cluster:
 
 
 def _hold(name: str) -> tuple[subprocess.Popen[bytes], int]:
+    spaces = ("--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
     holder = subprocess.Popen(
-        ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sleep", "infinity"],
-        start_new_session=True, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        ["unshare", *spaces, "sleep", "infinity"], start_new_session=True, stdin=subprocess.DEVNULL
+    )
     children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children")
     for _ in range(200):
         if numbers := children.read_text().split():

@@ -7,7 +7,6 @@ import datetime as dt
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,8 @@ from typing import TYPE_CHECKING
 from cluster import PATIENCE_S, Cluster, run, wait_for
 
 if TYPE_CHECKING:
+    import signal
+
     from cluster import Node
 
 TRAIN = Path(__file__).resolve().parent / "train.py"
@@ -162,7 +163,8 @@ def shifted(text: str, by_s: int) -> str:
     """
 
     def move(found: re.Match[str]) -> str:
-        clock = dt.datetime(2000, 1, 2, *(int(found[index]) for index in (1, 2, 3)), tzinfo=dt.UTC)
+        hours, minutes, seconds = (int(part) for part in found.groups())
+        clock = dt.datetime(2000, 1, 2, hours, minutes, seconds, tzinfo=dt.UTC)
         return (clock + dt.timedelta(seconds=by_s)).strftime("%H:%M:%S")
 
     return re.sub(r"\b([0-2]\d):([0-5]\d):([0-5]\d)\b", move, text)

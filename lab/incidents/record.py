@@ -47,7 +47,7 @@ def rename(records: Path) -> None:
 
 def label_text(label: Label) -> str:
     """The label as TOML."""
-    import torch  # noqa: PLC0415 - only where incidents are built
+    import torch
 
     lines = [f'what = "{label.what}"', f'made = "{time.strftime("%Y-%m-%d")}, torch {torch.__version__}, gloo"']
     lines += [f'node = "{label.node}"', f'verdict = "{label.verdict}"']

@@ -247,8 +247,8 @@ def out_of_memory(records: Path, scratch: Path) -> None:
 
 
 @scenario(
-    Label("the disk of node4 that holds its data is throttled to 300 kB/s", "node4", actions=("investigate", "call-storage"),
-          cause_words=("data", "slow"))
+    Label("the disk of node4 that holds its data is throttled to 300 kB/s", "node4",
+          actions=("investigate", "call-storage"), cause_words=("data", "slow"))
 )  # fmt: skip
 def slow_disk(records: Path, scratch: Path) -> None:
     """A slow disk under the data of one node: its ranks wait for data, all others for them."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import importlib
+import itertools
 import os
 import socket
 import time
@@ -145,7 +147,7 @@ def train(weight: torch.Tensor) -> None:
             dist.all_reduce(gradient)
         times.append(time.perf_counter())
         weight -= 0.01 * gradient / WORLD
-        data_s, compute_s, comm_s = (later - earlier for earlier, later in zip(times, times[1:], strict=False))
+        data_s, compute_s, comm_s = (later - earlier for earlier, later in itertools.pairwise(times))
         say(
             f"step {step}/{SAID.steps} loss {loss.item():.4f} time {times[-1] - times[0]:.3f} s "
             f"(data {data_s:.3f} s, compute {compute_s:.3f} s, comm {comm_s:.3f} s)"
@@ -161,7 +163,7 @@ def main() -> None:
     if SAID.pids:
         (SAID.pids / f"rank{RANK}").write_text(str(os.getpid()))
     if SAID.mistake.made("import", 0):
-        import apex_of_another_image  # noqa: F401, PLC0415 - the mistake
+        importlib.import_module("apex_of_another_image")
     dist.init_process_group("gloo", timeout=dt.timedelta(seconds=SAID.timeout))
     say(f"process group of {WORLD} ranks is up")
     if SAID.links:
