@@ -34,11 +34,11 @@ REASONS = {
     "accelerators and more ran up to a hundred times slower than their traffic explains; the estimate knows the launch "
     "time that a blocking pipeline serialises, not these stalls.",
     "mb": "mixtures of experts: releases of one stack drift by 1.3 to 1.6 times, and small ones are bound by the host.",
-    "mbskill": "mixtures of experts at tiny batches, bound by launching and by the optimizer, as the source says itself.",
+    "mbskill": "mixtures of experts at tiny batches, bound by launching and by the optimizer, as the source says.",
     "msswift": "one run with a step time: a mixture of experts under ZeRO-3 whose experts run one after another.",
     "aurora": "Max 1550: no run on this architecture is among the fitted ones; its share of peak is estimated.",
     "gaudi2": "no run on this architecture is among the fitted ones, and its table prints no layout.",
-    "flagperf": "PaddleNLP, FlagScale, DeepSpeed and Megatron of 2023, mostly fp16 on A800: stacks that no fitted run has.",
+    "flagperf": "PaddleNLP, FlagScale, DeepSpeed and Megatron of 2023, mostly fp16: stacks that no fitted run has.",
     "nemo": "fp8 throughout, and the recompute is not printed: the least that fits is assumed.",
     "nemodoc": "fp8 throughout, and the recompute is not printed: the least that fits is assumed.",
     "fmsfsdp": "FSDP1 of early 2024 in a stack of its own, of which no run is among the fitted ones.",
@@ -48,8 +48,8 @@ REASONS = {
     "mlperf": "submissions of GPT-3 175B in fp8, each tuned by its maker.",
 }
 MEMORY = """
-Known misses of the memory: 8-bit and paged optimizers and activation offload (torchtune, adapters) are not modelled, and
-reserved memory counts fragments that an allocated estimate does not.
+Known misses of the memory: 8-bit and paged optimizers and activation offload (torchtune, adapters) are not modelled,
+and reserved memory counts fragments that an allocated estimate does not.
 """
 
 
@@ -78,8 +78,9 @@ def effects(board: Scoreboard) -> list[str]:
     """What single changes do."""
     lines = [
         "\n## Effects of one change\n",
-        "What a change does to the accelerator-time of a sequence, in pairs of runs alike but for it: medians, the share",
-        "of pairs whose sign is right (of those whose measured effect is 2% or more), and the median error of the size.\n",
+        "What a change does to the accelerator-time of a sequence, in pairs of runs alike but for it: medians, the",
+        "share of pairs whose sign is right (of those whose measured effect is 2% or more), and the median error of",
+        "the size.\n",
         "| change | pairs | sources | measured | estimated | right sign | error of size |",
         "|---|--:|--:|--:|--:|--:|--:|",
     ]
@@ -112,9 +113,9 @@ def resisting(board: Scoreboard) -> list[str]:
     worst = [one for one in board.only("check").residuals() if one.median_abs_error > RESISTS]
     lines = [
         "\n## What resists, and why\n",
-        f"Sources whose *check* runs are off by more than {RESISTS:.0%} in the median. The term that the error goes with is",
-        "the one whose share of the step has the largest rank correlation with the signed error, over eight runs or more:",
-        "below zero the estimate is low where that term is large, above zero it is high there.\n",
+        f"Sources whose *check* runs are off by more than {RESISTS:.0%} in the median. The term the error goes with",
+        "is the one whose share of the step has the largest rank correlation with the signed error, over eight runs or",
+        "more: below zero the estimate is low where that term is large, above zero it is high there.\n",
         "| source | runs | median error | bias | goes with | why |",
         "|---|--:|--:|--:|---|---|",
     ]
