@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 KEPT_LINES = 5
 """Evidence lines kept of one observation; the others are counted."""
 KEPT_OBSERVATIONS = 2000
+CODE = (
+    r"^\s*(?:>>> |\w+ = [\"'b(\[]|(?-i:raise|assert|return|except|def|class|import|if|elif|for) |print\(|pass +#|//|/\*)"
+    r"|^\s*[*-]\s+[A-Za-z]|^\s+# [A-Za-z]"
+)
+"""A line of a program's text or of a list in prose, not of a log."""
 BLOCK_LINES = 60
 """So far a heading reaches."""
 
@@ -115,7 +120,7 @@ class Observer:
         for fault in likely.values():
             if any(word.encode() in lower for word in fault.unless):
                 continue
-            if match := pattern(fault.pattern).search(line.raw):
+            if (match := pattern(fault.pattern).search(line.raw)) and pattern(CODE).search(line.raw) is None:
                 self._add_fault(fault, line, groups(match))
         if b"xid" in lower:
             self._take_xid(line)
