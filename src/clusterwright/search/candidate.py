@@ -10,6 +10,7 @@ from clusterwright.errors import InfeasibleError
 from clusterwright.estimators.cost import Quote, committed_cost, node_power, rent_cost, run_power
 from clusterwright.estimators.fabric import Topology, design_fabric
 from clusterwright.estimators.goodput import with_reclaims
+from clusterwright.estimators.networks import radix_for
 from clusterwright.estimators.storage import storage_of_plan
 from clusterwright.estimators.training import Job
 from clusterwright.hardware import Fabric
@@ -117,16 +118,11 @@ def make(
     )  # fmt: skip
 
 
-def radix_of(node: Node, parts: FabricParts) -> int:
-    """Ports of the priced switch at the speed of the node's NICs: its bandwidth divided into such ports."""
-    return max(2, int(parts.switch_ports * parts.bits_per_s / node.nic_bits_per_s)) // 2 * 2
-
-
 def fabric_of(node: Node, nodes: int, oversubscription: float, parts: FabricParts) -> Fabric:
     """The scale-out network of some nodes; a single node needs none."""
     if nodes <= 1 or not node.scales_out:
         return Fabric(topology="none", tiers=0, leaf=0, spine=0, core=0, nic_bits_per_s=node.nic_bits_per_s, cables=0)
-    return _network(nodes, node.nics, node.nic_bits_per_s, radix_of(node, parts), oversubscription, parts)
+    return _network(nodes, node.nics, node.nic_bits_per_s, radix_for(node, parts), oversubscription, parts)
 
 
 @functools.lru_cache(maxsize=65536)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from clusterwright.errors import unknown
 from clusterwright.estimators.cost import Beside, Quote, node_power
+from clusterwright.estimators.networks import radix_for
 from clusterwright.estimators.ownership import Owned, sources
 from clusterwright.estimators.storage import CHECKPOINTS_KEPT, token_bytes
 from clusterwright.hardware import FabricKind
 from clusterwright.plan import Rejected
-from clusterwright.search.candidate import radix_of
 from clusterwright.search.evaluate import saved_bytes
 from clusterwright.search.networks import cabled
 from clusterwright.units import DAY, YEAR
@@ -135,7 +135,7 @@ class Deal:
         accelerator = self.catalogue.accelerator(node.accelerator)
         bought = Owned(
             node, server, node_power(node, accelerator, setting.power_ratio), figures, setting.parts,
-            radix_of(node, setting.parts) if node.scales_out else 2, kept, setting.oversubscription,
+            radix_for(node, setting.parts) if node.scales_out else 2, kept, setting.oversubscription,
             self.stored_bytes, without,
         )  # fmt: skip
         each = float(bought.usd_per_hour(server.nodes)) / server.nodes
