@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clusterwright.estimators import residency
 from clusterwright.estimators.communication import BF16, FULL_SHARDS, Wires
 from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import SHARDINGS, Layouts
@@ -61,9 +62,10 @@ def terms(
         **job: The other fields of `Job`.
 
     Returns:
-        A term ``estimate`` with parts ``step time`` and ``memory``.
+        A term ``estimate`` with parts ``step time``, ``memory`` and ``memory on the device``.
     """
-    found = run(Job(model, accelerator, node, **job), Layouts.of(layout), calibration)
+    task, lay = Job(model, accelerator, node, **job), Layouts.of(layout)
+    found = run(task, lay, calibration)
     stack = shipped().stack_of(str(job.get("framework", "any")), float(job.get("year", 2026.0)))
 
     def one(name: str, value: Any, unit: str, source: str) -> Term:  # noqa: ANN401 - array of one
@@ -78,18 +80,35 @@ def terms(
         source=f"sum of its parts, as the stack {stack.name} runs them",
         parts=tuple(one(name, value, "s", LAWS[name]) for name, value in found.parts.items()),
     )
+    allocated = found.memory_bytes
     memory = Term(
         name="memory",
-        value=float(found.memory_bytes[0]),
+        value=float(allocated[0]),
         unit="B",
         kind=Kind.ESTIMATED,
-        source="peak of one accelerator of the fullest stage, as allocated",
-        parts=tuple(
-            one(name, value, "B", "laws.memory and laws.pipeline.in_flight")
-            for name, value in found.memory_parts.items()
+        source=f"peak of one accelerator of the fullest stage, as allocated by {residency.keeping_of(task)}",
+        parts=tuple(one(name, value, "B", residency.LAWS[name]) for name, value in found.memory_parts.items()),
+    )
+    reserved, shown = residency.reserved_bytes(task, allocated), residency.device_bytes(task, lay, allocated)
+    device = Term(
+        name="memory on the device",
+        value=float(shown[0]),
+        unit="B",
+        kind=Kind.ESTIMATED,
+        source="what nvidia-smi shows",
+        parts=(
+            one("allocated", allocated, "B", "memory"),
+            one("fragments", reserved - allocated, "B", "reserved over allocated memory of the stack's published runs"),
+            one(
+                "context and communicators",
+                shown - reserved,
+                "B",
+                "context of the process, buffers of each communicator",
+            ),
         ),
     )
-    return Term(name="estimate", value=step.value, unit="s", source="step time and memory", parts=(step, memory))
+    parts = (step, memory, device)
+    return Term(name="estimate", value=step.value, unit="s", source="step time and memory", parts=parts)
 
 
 def collectives(

@@ -35,6 +35,19 @@ CONTEXT_BYTES = 0.5e9
 COMMUNICATOR_BYTES = 0.7e9
 """Buffers of one NCCL communicator: channels of 4 MiB either way, by protocol [B]."""
 
+LAWS = {
+    "weights": "laws.memory.state_bytes: weights that products read, or the shard of them",
+    "gradients": "laws.memory.state_bytes: gradients, as the stack accumulates them",
+    "optimizer": "laws.memory.state_bytes: master weights and moments over the ranks that share them",
+    "gathered layers": "fully sharded weights of the layer at work, the next and the ends; or of a whole stage",
+    "activations": "what layers keep of a token, times tokens, layers and laws.memory.micro_batches_held",
+    "layer at work": "what recompute brings back of a layer, and the gradients of one module",
+    "logits and loss": "bytes of a logit, as the stack computes the loss",
+    "buffers": "stand-ins for gradients, reducer's buckets and workspaces of the stack",
+    "optimizer step": "what the optimizer's step needs beside its states",
+}
+"""Part of the memory, and the law that gives it."""
+
 
 @dataclass(frozen=True)
 class _Stage:
@@ -134,6 +147,11 @@ def _padded(job: Job, lay: Layouts) -> Floats:
 
 def _keeping(job: Job) -> Keeping:
     return shipped().of(job.framework, job.year, job.saving, job.model.name)
+
+
+def keeping_of(job: Job) -> str:
+    """Name of the stack whose habits of memory hold for a job."""
+    return _keeping(job).name
 
 
 def _fuller(one: dict[str, Floats], other: dict[str, Floats]) -> dict[str, Floats]:
