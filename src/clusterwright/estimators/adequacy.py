@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from clusterwright.layout import Layout
+    from clusterwright.measurement import Calibration
     from clusterwright.plan import Plan
 
 NODE_GBPS = (100, 200, 400, 800, 1600, 3200, 6400)
@@ -31,6 +32,7 @@ _UNLIMITED_BYTES_PER_S = 1e15
 def weigh_networks(
     job: Job,
     layout: Layout,
+    calibration: Calibration | None = None,
     *,
     fabrics: Iterable[FabricKind] = FABRICS,
     node_gbps: Iterable[float] = NODE_GBPS,
@@ -44,6 +46,7 @@ def weigh_networks(
     Args:
         job: What is trained, on what; its own network is not used.
         layout: How.
+        calibration: Factors fitted to the user's own runs.
         fabrics: Kinds of fabric.
         node_gbps: Of a node [Gb/s].
         oversubscriptions: Leaf bandwidth down over up [1].
@@ -52,14 +55,14 @@ def weigh_networks(
         One choice for each combination, in the order of the arguments.
     """
     layouts = Layouts.of(layout)
-    best = run(_on(job, FabricKind.INFINIBAND, _UNLIMITED_BYTES_PER_S, 1.0), layouts)
+    best = run(_on(job, FabricKind.INFINIBAND, _UNLIMITED_BYTES_PER_S, 1.0), layouts, calibration)
     fastest = float(best.step_time_s[0])
     found = []
     for fabric in fabrics:
         for gbps in node_gbps:
             for ratio in oversubscriptions:
                 share = gbps * 1e9 / 8.0 / job.node.accelerators
-                step = run(_on(job, fabric, share, ratio), layouts)
+                step = run(_on(job, fabric, share, ratio), layouts, calibration)
                 time = float(step.step_time_s[0])
                 found.append(NetworkChoice(
                     fabric=fabric, node_bits_per_s=gbps * 1e9, oversubscription=ratio, step_time_s=time,

@@ -30,7 +30,13 @@ HISTORIES = 100
 """Of the simulation behind the interval of a plan's goodput. [1]"""
 
 
-def with_facility(plan: Plan, figures: FacilityFigures, parts: FabricParts, rates: FailureRates) -> Plan:
+def with_facility(
+    plan: Plan,
+    figures: FacilityFigures,
+    parts: FabricParts,
+    rates: FailureRates,
+    choices: tuple[NetworkChoice, ...] | None = None,
+) -> Plan:
     """The plan with the rest of its cluster, the terms and sources of that, and what it warns of.
 
     Args:
@@ -38,11 +44,12 @@ def with_facility(plan: Plan, figures: FacilityFigures, parts: FabricParts, rate
         figures: Of the site, storage and management.
         parts: Switches, prices and power.
         rates: How often things fail.
+        choices: Networks weighed for the very job that was planned; none: weighed for the job that the plan tells.
     """
     chosen = plan.chosen
     if chosen is None or plan.hardware_node is None:
         return plan
-    found = facility_of(plan, chosen, figures, parts, rates)
+    found = facility_of(plan, chosen, figures, parts, rates, choices)
     terms = plan.terms and plan.terms.model_copy(update={"parts": (*plan.terms.parts, *terms_of(found))})
     sources = tuple(dict.fromkeys((*plan.sources, *figures.sources, *_storage_sources(found))))
     return plan.model_copy(
@@ -56,7 +63,12 @@ def with_facility(plan: Plan, figures: FacilityFigures, parts: FabricParts, rate
 
 
 def facility_of(
-    plan: Plan, chosen: Candidate, figures: FacilityFigures, parts: FabricParts, rates: FailureRates
+    plan: Plan,
+    chosen: Candidate,
+    figures: FacilityFigures,
+    parts: FabricParts,
+    rates: FailureRates,
+    choices: tuple[NetworkChoice, ...] | None = None,
 ) -> Facility:
     """Everything of the cluster besides its nodes.
 
@@ -66,17 +78,17 @@ def facility_of(
         figures: Of the site, storage and management.
         parts: Switches, prices and power.
         rates: How often things fail.
+        choices: Networks weighed for the job, where they were.
     """
     node, workload = plan.hardware_node, Workload.model_validate(plan.workload)
     assert node is not None  # noqa: S101 - asked with a choice
     nodes = chosen.nodes + chosen.spares
     failures = storage = None
-    choices: tuple[NetworkChoice, ...] = ()
     needs: tuple[NetworkNeed, ...] = ()
     if workload.training is not None:
         failures = failures_of(chosen, node.accelerators, figures, rates)
         storage = _storage(plan, chosen, workload, failures, figures, rates)
-        choices = adequacy.weigh_networks_of_plan(plan)
+        choices = adequacy.weigh_networks_of_plan(plan) if choices is None else choices
         needs = adequacy.needs_of(choices, chosen.estimate.cost_usd, chosen.estimate.step_time_s)
     ratio = workload.cluster.oversubscription if workload.cluster else 1.0
     compute = compute_network(node, nodes, ratio, parts)
@@ -84,7 +96,7 @@ def facility_of(
     return Facility(
         networks=networks,
         rails=rails_of(node, compute.design) if compute else (),
-        choices=choices,
+        choices=choices or (),
         needs=needs,
         storage=storage,
         failures=failures,

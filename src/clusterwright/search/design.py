@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clusterwright.errors import InputError
 from clusterwright.estimators import expectation
+from clusterwright.estimators.adequacy import weigh_networks
 from clusterwright.estimators.cost import explain_rent, usual_power_ratio
 from clusterwright.estimators.facility import with_facility
 from clusterwright.estimators.goodput import Reclaims, estimate_goodput, explain_goodput
@@ -235,7 +236,8 @@ def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known)
     if known.site is None:
         return found
     rates = table.setting.rates_of(row.quote, row.kind.node.accelerators)
-    return with_facility(found, known.site, known.parts, rates)
+    choices = weigh_networks(table.setting.job(row.kind), chosen.layout, wish.calibration)
+    return with_facility(found, known.site, known.parts, rates, choices)
 
 
 def _named(setting: Setting, kind: Kind) -> dict[str, Any]:
@@ -252,7 +254,7 @@ def tree(setting: Setting, kind: Kind, quote: Quote, chosen: Candidate) -> Term:
     found = expectation.terms(
         **_named(setting, kind), layout=chosen.layout, calibration=setting.calibration, **_options(setting, kind)
     )
-    step, memory = found.parts
+    step, *memory = found.parts
     rates = setting.rates_of(quote, kind.node.accelerators)
     found_useful = estimate_goodput(
         chosen.nodes * kind.node.accelerators, chosen.storage.checkpoint_bytes, chosen.storage.write_bytes_per_s, rates
@@ -266,8 +268,9 @@ def tree(setting: Setting, kind: Kind, quote: Quote, chosen: Candidate) -> Term:
     )  # fmt: skip
     cost = explain_rent(chosen.nodes, chosen.spares, quote, chosen.estimate.train_time_s)
     return Term(
-        name="plan", value=chosen.estimate.cost_usd, unit="USD", source="what the run costs", parts=(time, cost, memory)
-    )
+        name="plan", value=chosen.estimate.cost_usd, unit="USD", source="what the run costs",
+        parts=(time, cost, *memory),
+    )  # fmt: skip
 
 
 def sources(setting: Setting, row: Row, known: Mapping[str, Source]) -> tuple[str, ...]:
