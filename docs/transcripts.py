@@ -54,6 +54,8 @@ def run(command: str, folder: Path) -> list[str]:
 def prepare(page: Path, folder: Path) -> None:
     """Put the examples, and the files that a page writes down, into a folder."""
     shutil.copytree(ROOT / "examples", folder / "examples")
+    if " incidents/" in page.read_text("utf-8"):
+        shutil.copytree(ROOT / "tests" / "checks" / "incidents", folder / "incidents")
     for name, text in FILE.findall(page.read_text("utf-8")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

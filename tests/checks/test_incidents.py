@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from clusterwright.catalog.faults import load_faults
 from clusterwright.checks.diagnose import diagnose
+from clusterwright.cli.diagnose import text
 
 if TYPE_CHECKING:
     from clusterwright.health import Diagnosis
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / "incidents"
 LAB = Path(__file__).parents[2] / "lab" / "incidents"
 KNOWLEDGE = load_faults()
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "incidents.md").read_text(encoding="utf-8")
 INCIDENTS = sorted(path.name for path in FOLDER.iterdir() if path.is_dir())
 
 
@@ -75,6 +78,21 @@ def test_there_are_incidents_enough_of_many_kinds() -> None:
     assert len(labels) >= 24
     assert {"fault", "healthy", "unknown"} == {known["verdict"] for known in labels}
     assert {"node2", "node3", "node4", ""} <= {known["node"] for known in labels}
+
+
+REPORTS = re.findall(r"^\$ clusterwright diagnose incidents/(\S+)/logs\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("name", "shown"), REPORTS, ids=[name for name, _ in REPORTS])
+def test_the_page_shows_the_reports_as_they_are_printed(name: str, shown: str) -> None:
+    printed = text(diagnose([FOLDER / name / "logs"], KNOWLEDGE))
+    assert shown.splitlines() == [line.rstrip() for line in printed.splitlines()]
+
+
+def test_the_page_shows_three_reports_and_lists_every_incident() -> None:
+    assert len(REPORTS) == 3
+    listed = dict(re.findall(r"^\| ([a-z-]+) \| (.+?) \|", PAGE, re.MULTILINE))
+    assert {name: label(name)["what"] for name in INCIDENTS} == {k: v for k, v in listed.items() if k != "incident"}
 
 
 @pytest.mark.interpreter("CLUSTERWRIGHT_TORCH")

@@ -239,7 +239,7 @@ def _same_place(one: Seen, other: Seen) -> bool:
 def _finding(root: Seen, echoes: list[Seen]) -> Finding:
     judgement = root.judgement
     place = _place(root)
-    parts = [root.because, judgement.because, f"seen {root.count} times" if root.count > 1 else "", _names(place)]
+    parts = [root.because, judgement.because, f"seen {root.count} times" if root.count > 1 else ""]
     return Finding(
         health=judgement.health,
         cause=judgement.cause,
@@ -276,7 +276,7 @@ def _place(root: Seen) -> Where:
 
 
 def _names(place: Where) -> str:
-    words = {"node": "on node", "accelerator": "GPU", "port": "port", "rank": "rank", "peer": "peer"}
+    words = {"node": "on", "accelerator": "GPU", "port": "port", "rank": "rank", "peer": "peer"}
     return ", ".join(f"{words[key]} {value}" for key, value in place.named().items())
 
 

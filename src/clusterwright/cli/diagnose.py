@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 KEPT_LINES = 20
 """What a phone shows at once."""
 WIDTH = 100
+WHY_LINES = 4
 
 
 @click.command("diagnose")
@@ -63,35 +67,48 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def text(answer: Diagnosis, *, explain: bool = False) -> str:
     """At most twenty lines; with ``explain`` all of them."""
     lines = [f"{answer.verdict.upper()}" + (f"  (read: {', '.join(answer.read)})" if answer.read else "")]
+    shared = _shared(answer)
     for index, finding in enumerate(answer.findings if explain else answer.findings[:3], 1):
         lines += [
             f"{index}. {finding.cause}",
             f"   where:  {_where(finding)}",
             f"   do:     {finding.action}  ({finding.confidence})",
         ]
-        lines += [f"   why:    {finding.because}"] if index == 1 or explain else []
-        kept = finding.evidence if explain else finding.evidence[: 2 if index == 1 else 1]
-        lines += [f"   > {_at(one)} {one.text}" for one in kept]
         if explain:
-            lines += [f"   ~ {_at(one)} {one.text}  (echo)" for one in finding.echoes] + [
-                f"   source: {finding.source}"
-            ] * bool(finding.source)
-        elif finding.echoes:
-            lines.append(f"   and {len(finding.echoes)} lines that only echo it")
+            lines += [f"   why:    {finding.because}", *_chain(finding, shared)]
+            continue
+        lines += _wrapped(finding.because) if index == 1 else []
+        lines += [f"   > {_at(one, shared)} {one.text}" for one in finding.evidence[: 2 if index == 1 else 1]]
+        lines += [f"   and {len(finding.echoes)} lines that only echo it"] * bool(finding.echoes)
     hidden = len(answer.findings) - 3
     if hidden > 0 and not explain:
         lines.append(f"and {hidden} findings more: --explain")
     if answer.verdict == "unknown":
         lines += ["collect next:", *(f"   - {what}" for what in answer.collect)]
-    return (
-        "\n".join(lines)
-        if explain
-        else "\n".join(line if len(line) <= WIDTH else line[: WIDTH - 3] + "..." for line in lines[:KEPT_LINES])
+    if explain:
+        return "\n".join(lines)
+    return "\n".join(line if len(line) <= WIDTH else line[: WIDTH - 3] + "..." for line in lines[:KEPT_LINES])
+
+
+def _chain(finding: Finding, shared: str) -> list[str]:
+    """Every line, every echo, the source."""
+    return [
+        *(f"   > {_at(one, shared)} {one.text}" for one in finding.evidence),
+        *(f"   ~ {_at(one, shared)} {one.text}  (echo)" for one in finding.echoes),
+        *[f"   source: {finding.source}"] * bool(finding.source),
+    ]
+
+
+def _wrapped(because: str) -> list[str]:
+    """The reason on a few lines of the width of the report."""
+    return textwrap.wrap(
+        because, WIDTH, initial_indent="   why:    ", subsequent_indent=" " * 11, max_lines=WHY_LINES, placeholder="..."
     )
 
 
 def markdown(answer: Diagnosis) -> str:
     """For an incident: headings, the lines as code, the echoes counted."""
+    shared = _shared(answer)
     lines = [f"## Diagnosis: {answer.verdict}", ""]
     for index, finding in enumerate(answer.findings, 1):
         lines += [
@@ -102,7 +119,7 @@ def markdown(answer: Diagnosis) -> str:
             f"   - because: {finding.because}",
             "",
             "   ```text",
-            *(f"   {_at(one)} {one.text}" for one in finding.evidence),
+            *(f"   {_at(one, shared)} {one.text}" for one in finding.evidence),
             "   ```",
             "",
         ]
@@ -115,5 +132,14 @@ def _where(finding: Finding) -> str:
     return ", ".join(f"{key} {value}" for key, value in finding.where.named().items()) or "the text names no place"
 
 
-def _at(evidence: Evidence) -> str:
-    return f"{evidence.file.rsplit('/', 1)[-1]}:{evidence.line}"
+def _shared(answer: Diagnosis) -> str:
+    """The folder that all files lie in: what is left of their names tells them apart."""
+    files = {one.file for finding in answer.findings for one in (*finding.evidence, *finding.echoes)}
+    if len(files) <= 1 or len({Path(file).is_absolute() for file in files}) > 1:
+        return str(Path(next(iter(files), "")).parent)
+    return os.path.commonpath([str(Path(file).parent) for file in files])
+
+
+def _at(evidence: Evidence, shared: str) -> str:
+    file = Path(evidence.file)
+    return f"{file.relative_to(shared) if file.is_relative_to(shared) else file.name}:{evidence.line}"
