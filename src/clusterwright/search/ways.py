@@ -166,8 +166,9 @@ def way(kind: Kind, quote: Quote, setting: Setting, base: Base, horizon_s: float
     useful = [hourly + standing / share for share in UTILISATION]
     there = quote.paid_nodes is not None and quote.owned is None
     name = " ".join(dict.fromkeys((quote.provider, quote.instance, quote.term)))
+    name = f"{quote.instance} as paid now" if there else name
     return Way(
-        offer=f"{quote.instance} as paid now" if there else name, provider=quote.provider, term=quote.term, instance=quote.instance, region=quote.region,
+        offer=name, provider=quote.provider, term=quote.term, instance=quote.instance, region=quote.region,
         seen=quote.seen.isoformat() if quote.seen else None, billed="round the clock" if committed else "by the hour",
         nodes=ordered, usd_per_accelerator_hour=price / (ordered * kind.node.accelerators), goodput=goodput,
         relative_speed=speed, hourly_usd=hourly, standing_usd=standing,
