@@ -143,3 +143,20 @@ def test_a_day_is_read_from_what_a_source_says() -> None:
     assert day_of("2026-07") is not None
     assert day_of("undated") is None
     assert day_of("2026-Q1") is None
+
+
+def test_a_budget_that_only_the_share_keeps_is_told(known: Known) -> None:
+    constraints = {"own": True, "terms": ["reserved"], "providers": ["azure"], "horizon": "5 years", "utilisation": 0.5}
+    plan = design(wish(constraints={**constraints, "budget": "50K USD"}), known)
+    assert plan.chosen is not None
+    assert any("covers the share alone" in line for line in plan.warnings)
+
+
+def test_horizon_and_utilisation_that_nothing_uses_are_told(known: Known) -> None:
+    plan = design(wish(constraints={"horizon": "3 years"}), known)
+    assert any("only what is committed to uses it" in line for line in plan.warnings)
+
+
+def test_what_a_cluster_that_is_there_leaves_out_is_told(known: Known) -> None:
+    plan = design(wish(cluster={"node": "dgx-h100", "nodes": 2}), known)
+    assert any("are not in the cost" in line for line in plan.assumptions)

@@ -36,7 +36,7 @@ def cautions(
     """
     found = []
     if quote.commitment_s:
-        found.append(_committed(candidate, quote))
+        found.append(_committed(candidate, quote, deal.workload.constraints.budget))
     elif unused := _unused(deal.workload.constraints):
         found.append(f"[constraints] {unused}: only what is committed to uses it, and the choice is billed by the hour")
     if math.isfinite(quote.node_mtbi_s):
@@ -44,7 +44,8 @@ def cautions(
     return tuple(found)
 
 
-def _committed(candidate: Candidate, quote: Quote) -> str:
+def _committed(candidate: Candidate, quote: Quote, budget: float | None) -> str:
+    """Both sums, and that the whole is beyond the budget that this job's share keeps."""
     whole = candidate.estimate.commitment_usd or 0.0
     nodes = candidate.nodes + candidate.spares
     what = f"{nodes} nodes for {show_duration(max(quote.paid_s, candidate.estimate.train_time_s))}"
@@ -53,10 +54,13 @@ def _committed(candidate: Candidate, quote: Quote) -> str:
             f"{quote.term}: {show_money(whole)} are committed, {what} round the clock, and all of it is counted for "
             "this job; with [constraints] horizon and utilisation the job bears its share"
         )
+    beyond = ""
+    if budget is not None and whole > budget:
+        beyond = f"; the budget of {show_money(budget)} covers the share alone"
     return (
         f"{quote.term}: {show_money(whole)} are committed, {what} round the clock; this job's share is "
         f"{show_money(candidate.estimate.cost_usd)}, if {quote.utilisation:.0%} of {show_duration(quote.used_s)} is "
-        "useful work"
+        f"useful work{beyond}"
     )
 
 
@@ -89,6 +93,8 @@ def assumptions(deal: Deal, quotes: Iterable[Quote]) -> tuple[str, ...]:
     """What the sums take for granted, over all prices that were weighed."""
     renting, use, offered = deal.catalogue.renting, deal.workload.storage, list(quotes)
     found = []
+    if deal.workload.cluster is not None:
+        found.append("storage and data transfer of the cluster that is there are not in the cost")
     if any(quote.beside.storage_bytes for quote in offered):
         found.append(
             f"storage of {show_bytes(deal.stored_bytes)} (checkpoints kept and data, with a quarter to spare) is "
