@@ -136,7 +136,7 @@ def _facts(chosen: Candidate, title: str, facility: Facility | None = None) -> T
 def facility_lines(facility: Facility) -> list[tuple[str, str]]:
     """The rest of the cluster, a line or two for each part: name and text."""
     found = [("networks", "; ".join(_network(n) for n in facility.networks))]
-    if need := next((n for n in facility.needs if n.adequate), None):
+    if facility.rails and (need := next((n for n in facility.needs if n.adequate), None)):
         found.append(("needs", _need(need)))
     if facility.storage:
         found.append(("capacity", _capacity(facility.storage)))

@@ -243,9 +243,10 @@ def _site_sources() -> list[str]:
 def _plan_text(facility: Facility) -> str:
     """The plan's other networks, what its job needs, a line for each kind of fabric, and its site."""
     from clusterwright.estimators.adequacy import ADEQUATE
-    from clusterwright.report import facility_lines, wrapped
     from clusterwright.units import show_money
 
+    if facility.network("compute") is None:
+        return _site_text(facility, ["", "what the job of the plan needs: no network; it runs on one node"])
     lines = ["", f"what the job of the plan needs (smallest network that costs at most {100 * ADEQUATE:g}% of a step)"]
     for need in facility.needs:
         least = need.adequate
@@ -260,10 +261,17 @@ def _plan_text(facility: Facility) -> str:
             saves = f"{1e3 * need.next_up_saves_s:,.0f} ms of {least.step_time_s:,.2f} s"
             more = f"; a size up saves {saves}, {show_money(need.next_up_saves_usd or 0.0)}"
         lines.append(f"  {need.fabric.value:<12} {size}, costs {100 * least.cost_share:.1f}%{more}")
+    return _site_text(facility, [*lines, *_losses(facility)])
+
+
+def _site_text(facility: Facility, lines: list[str]) -> str:
+    """The lines, and under them the plan's networks, rails, power and racks."""
+    from clusterwright.report import facility_lines, wrapped
+
     rows = [(name, text) for name, text in facility_lines(facility) if name in ("networks", "power")]
     if facility.rails:
         rows.insert(0, ("rails", _rails_text(facility)))
-    return "\n".join([*lines, *_losses(facility), "", *(wrapped(name, text) for name, text in rows)])
+    return "\n".join([*lines, "", *(wrapped(name, text) for name, text in rows)])
 
 
 def _losses(facility: Facility) -> list[str]:
@@ -338,7 +346,8 @@ def _files(
 
 
 def _title(design: FabricDesign) -> str:
-    return f"{design.nodes:,} nodes of {design.nics} ports of {design.nic_bits_per_s / 1e9:g} Gb/s"
+    nodes = f"{design.nodes:,} node{'' if design.nodes == 1 else 's'}"
+    return f"{nodes} of {design.nics} ports of {design.nic_bits_per_s / 1e9:g} Gb/s"
 
 
 def _document(design: FabricDesign, parts: FabricParts, planes: int, manager_ports: int) -> dict[str, object]:
@@ -381,7 +390,7 @@ def _text(design: FabricDesign, networks: tuple[Network, ...], parts: FabricPart
         f"cables        {design.cables:,} ({kinds})",
         f"optics        {network_of('compute', design, parts).transceivers:,} modules, of nodes and of switches",
         f"bisection     {rate} one direction, over all rails",
-        f"longest path  {design.most_hops} switches",
+        f"longest path  {design.most_hops} switch{'' if design.most_hops == 1 else 'es'}",
         f"grows to      {design.max_nodes:,} nodes in {design.tiers} tier{'s' if design.tiers > 1 else ''}",
         f"cost          {show_money(design.capex_usd or 0.0)} (switches, cables, optics)",
         f"power         {(design.power_w or 0.0) / 1e3:,.1f} kW at most",
