@@ -75,8 +75,14 @@ def everything(asked: Wish, known: Known) -> list[Candidate]:
     return found
 
 
+LIMITS = [
+    {}, {"deadline": "30 days"}, {"budget": "20000 USD"}, {"providers": ["lambda"]},
+    {"own": True, "terms": ["reserved"], "horizon": "3 years", "utilisation": 0.6},
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("objective", ["cost", "time"])
-@pytest.mark.parametrize("limits", [{}, {"deadline": "30 days"}, {"budget": "20000 USD"}, {"providers": ["lambda"]}])
+@pytest.mark.parametrize("limits", LIMITS)
 def test_the_search_finds_what_trying_everything_finds(known: Known, objective: str, limits: dict[str, object]) -> None:
     asked = wish(constraints=limits, prefer={"objective": objective})
     constraints = asked.workload.constraints

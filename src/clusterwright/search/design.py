@@ -223,7 +223,7 @@ def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known)
         "collectives": expectation.collectives(
             **_named(table.setting, row.kind), layout=chosen.layout, **_options(table.setting, row.kind)
         ),
-        "reasons": words.reasons(table, index, plan, wish.workload),
+        "reasons": words.reasons(table, index, plan, wish.workload, wish.pins),
         "robustness": robustness(table, index, wish.workload),
         "warnings": (
             *words.warnings(table, index, wish.today, wish.workload),

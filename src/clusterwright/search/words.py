@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from clusterwright.search.choice import best, feasible
+from clusterwright.search.evaluate import TIE
+from clusterwright.search.neighbours import layout_reasons
 from clusterwright.units import show_duration, show_money
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import date
+
+    from numpy.typing import NDArray
 
     from clusterwright.plan import Candidate, Plan
     from clusterwright.search.candidate import Setting
@@ -18,6 +25,8 @@ if TYPE_CHECKING:
 STALE_DAYS = 60
 """Age of a price from which on a plan warns."""
 RIVALS = 3
+EQUAL = 0.005
+"""Accelerator-hours within this share are as many. [1]"""
 
 
 def name_of(candidate: Candidate) -> str:
@@ -27,8 +36,8 @@ def name_of(candidate: Candidate) -> str:
     return f"{candidate.accelerators} {candidate.accelerator} ({', '.join(terms)})"
 
 
-def reasons(table: Table, index: int, plan: Plan, workload: Workload) -> tuple[str, ...]:
-    """Why the chosen row, against the best row of every other accelerator and against the front's ends."""
+def reasons(table: Table, index: int, plan: Plan, workload: Workload, pins: Mapping[str, int | str]) -> tuple[str, ...]:
+    """Why the chosen row: against other accelerators, other offers, the ends of the front, and other layouts."""
     chosen, objective = table.candidate(index), workload.prefer.objective
     allowed = feasible(table, workload.constraints)
     what = {"cost": "the cheapest", "time": "the fastest", "balanced": "the knee of the front"}[objective]
@@ -38,38 +47,57 @@ def reasons(table: Table, index: int, plan: Plan, workload: Workload) -> tuple[s
     found = [f"{what} of {clusters}" + (f" that keep {', '.join(kept)}" if kept else "")]
     if objective == "balanced" and len(plan.front) > 1:
         found.extend(_against_ends(chosen, plan))
-        return tuple(found)
-    name = chosen.accelerator
-    others = {r.kind.accelerator.name for r in table.rows} - {name}
-    rivals = []
-    for other in sorted(others):
-        rows = allowed[[table.rows[i].kind.accelerator.name == other for i in allowed]]
-        if len(rows):
-            rivals.append(best(table, rows, objective))
-    key = table.time_s if objective == "time" else table.cost_usd
-    nearest = [table.candidate(i) for i in sorted(rivals, key=lambda i: key[i])[:RIVALS]]
-    found.extend(_against(chosen, rival, objective) for rival in nearest)
+    rivals = _rivals(table, index, allowed, objective)
+    found.extend(_against(chosen, table.candidate(rival), objective) for rival in rivals)
+    found.extend(layout_reasons(table.setting, table.rows[index].kind, chosen.layout, pins))
     return tuple(found)
 
 
+def _rivals(table: Table, index: int, allowed: NDArray[np.int64], objective: str) -> list[int]:
+    """The best row of each of the nearest other accelerators, and of the nearest other offer of the chosen one.
+
+    For the balance of time and money: those that are as fast.
+    """
+    offers = [(r.kind.accelerator.name, r.quote.provider, r.quote.term) for r in table.rows]
+    if objective == "balanced":
+        allowed = allowed[table.time_s[allowed] <= table.time_s[index] * (1 + TIE)]
+    aim = "time" if objective == "time" else "cost"
+    others = [i for i in allowed if offers[i] != offers[index]]
+    names = sorted({offers[i][0] for i in others})
+    rivals = [best(table, np.array([i for i in others if offers[i][0] == name]), aim) for name in names]
+    rivals.sort(key=lambda i: float((table.time_s if aim == "time" else table.cost_usd)[i]))
+    same = [i for i in rivals if offers[i][0] == offers[index][0]]
+    return [i for i in rivals if i not in same][:RIVALS] + same
+
+
 def _against(chosen: Candidate, rival: Candidate, objective: str) -> str:
+    """The choice against one rival, with what makes the difference."""
     ours, theirs = chosen.estimate, rival.estimate
     if objective == "time":
         gap = show_duration(max(theirs.train_time_s - ours.train_time_s, 0.0))
         why = f"{ours.tokens_per_s / theirs.tokens_per_s:.2f} times the tokens a second"
         return f"faster than {name_of(rival)} by {gap} because it makes {why}"
     gap = show_money(max(theirs.cost_usd - ours.cost_usd, 0.0))
-    hours = chosen.accelerators * ours.train_time_s / (rival.accelerators * theirs.train_time_s)
+    hours = _hours(chosen) / _hours(rival)
     ours_usd, theirs_usd = chosen.offer.usd_per_accelerator_hour, rival.offer.usd_per_accelerator_hour
-    price = ours_usd / theirs_usd if theirs_usd > 0 else 1.0
-    prices = f"${ours_usd:.2f} against ${theirs_usd:.2f} an accelerator-hour"
-    if price < 1 and hours < 1:
+    prices = f"${ours_usd:.2f} against ${theirs_usd:.2f}"
+    cheaper = ours_usd < theirs_usd
+    if cheaper and hours < 1 - EQUAL:
         why = f"an accelerator-hour is cheaper ({prices}) and {1 - hours:.0%} fewer are needed"
-    elif price < 1:
+    elif cheaper and hours > 1 + EQUAL:
         why = f"an accelerator-hour is cheaper ({prices}), although {hours - 1:.0%} more are needed"
+    elif cheaper:
+        why = f"an accelerator-hour is cheaper ({prices})"
+    elif hours < 1 - EQUAL:
+        why = f"it needs {1 - hours:.0%} fewer accelerator-hours (at {prices})"
     else:
-        why = f"it needs {1 - hours:.0%} fewer accelerator-hours ({prices})"
+        why = f"less is paid that is not used (an accelerator-hour is {prices})"
     return f"cheaper than {name_of(rival)} by {gap} because {why}"
+
+
+def _hours(one: Candidate) -> float:
+    """Accelerator-seconds that are paid, spares included [s]."""
+    return one.accelerators * (1 + one.spares / one.nodes) * one.estimate.train_time_s
 
 
 def _against_ends(chosen: Candidate, plan: Plan) -> list[str]:
