@@ -89,6 +89,11 @@ class Quote:
         )  # fmt: skip
 
     @property
+    def seller(self) -> str:
+        """Who sells it, and on which term; what is bought is said once."""
+        return ", ".join(dict.fromkeys((self.provider, self.term)))
+
+    @property
     def used_s(self) -> float | None:
         """How long what is committed to serves jobs [s]; none: the one job bears all of it."""
         if not self.commitment_s or self.kept_s is None or self.utilisation is None:

@@ -84,7 +84,7 @@ def _variations(question: Question) -> Iterable[tuple[str, tuple[float, float], 
     ends = (float(columns["low_s"][row.place] / step), float(columns["high_s"][row.place] / step))
     this = question.of_accelerator(name)
     yield (
-        f"price of {row.quote.provider}, {row.quote.term}",
+        f"price of {row.quote.seller}",
         PRICE,
         lambda f: priced(table, question.of_offer(question.chosen), f),
     )
@@ -126,7 +126,7 @@ def label(table: Table, index: int) -> str:
     """A cluster and its price in a few words."""
     row = table.rows[index]
     count = int(table.nodes[index]) * row.kind.node.accelerators
-    return f"{count} {row.kind.accelerator.name} ({row.quote.provider}, {row.quote.term})"
+    return f"{count} {row.kind.accelerator.name} ({row.quote.seller})"
 
 
 def priced(table: Table, rows: Flags, factor: float) -> Table:
