@@ -79,7 +79,7 @@ def activation_bytes_per_token(hidden: Array, projected: Array, attended: Array,
     return 2.0 * (4 * hidden + projected + attended + wide)
 
 
-def score_bytes(tokens: Count, sequence: Count, heads: Array, copies: Array) -> Bytes:
+def score_bytes(tokens: Count, sequence: Count, heads: Array, matrices: Array) -> Bytes:
     r"""Bytes of the attention scores that unfused attention keeps, :math:`2 c\, T s a`.
 
     Without dropout the softmax's result is kept (:math:`c = 1`); with it, its input, its mask (one byte) and its result
@@ -89,7 +89,7 @@ def score_bytes(tokens: Count, sequence: Count, heads: Array, copies: Array) -> 
         tokens: Tokens of the micro-batch. [1]
         sequence: Keys that each of them meets. [tokens]
         heads: Attention heads of the rank. [1]
-        copies: Score matrices kept, of two bytes a value. [1]
+        matrices: Score matrices kept, of two bytes a value. [1]
 
     Returns:
         Bytes. [B]
@@ -97,7 +97,9 @@ def score_bytes(tokens: Count, sequence: Count, heads: Array, copies: Array) -> 
     >>> float(score_bytes(2048, 2048, 32, 1)) / 2**20
     256.0
     """
-    kept: Array = 2.0 * np.asarray(copies) * np.asarray(tokens, dtype=float) * np.asarray(sequence) * np.asarray(heads)
+    kept: Array = (
+        2.0 * np.asarray(matrices) * np.asarray(tokens, dtype=float) * np.asarray(sequence) * np.asarray(heads)
+    )
     return kept
 
 
