@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from clusterwright.facility import Facility, Failures, Network, NetworkNeed, Power, StorageNeed
-    from clusterwright.plan import Candidate, Case, Plan, Robustness, Threshold
+    from clusterwright.plan import Candidate, Case, Plan, Robustness, Threshold, Upgrade
     from clusterwright.term import Term
 
 WIDTH = 100
@@ -40,7 +40,10 @@ def wrapped(name: str, text: str, column: int = 14) -> str:
     'power         270 kW'
     """
     start = f"{name:<{column}}" if name.strip() else name
-    return textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=" " * column)
+    return textwrap.fill(
+        text, WIDTH, initial_indent=start, subsequent_indent=" " * column, break_on_hyphens=False,
+        break_long_words=False,
+    )  # fmt: skip
 
 
 def show_plan(plan: Plan, file: IO[str]) -> None:
@@ -55,6 +58,7 @@ def show_plan(plan: Plan, file: IO[str]) -> None:
         out.table(_front(plan))
     if plan.chosen is not None:
         _robust(out, plan.robustness, plan.chosen)
+        _bullets(out, "What one more dollar would buy", [upgrade_words(u, plan.chosen) for u in plan.upgrades])
     _bullets(out, "Rejected", [_miss(r.binding_constraint, r.why, r.candidate) for r in plan.rejected])
     if plan.exclusions:
         _bullets(out, _excluded(plan), _shares(plan))
@@ -292,6 +296,21 @@ def threshold_words(one: Threshold) -> str:
         f"to {one.choice or 'nothing'} if {one.accelerator} ({one.provider}, {one.term}) {way} "
         f"${one.changes_at_usd:.2f} an accelerator-hour (now ${one.usd_per_accelerator_hour:.2f})"
     )
+
+
+def upgrade_words(one: Upgrade, chosen: Candidate) -> str:
+    """What an upgrade gives, in a sentence."""
+    now, then = chosen.estimate.train_time_s, one.train_time_s
+    if one.what.startswith("rent"):
+        price = "at no price" if one.price_usd is None else f"for {show_money(one.price_usd)}"
+        return f"{one.what}, {show_duration(then)} {price}"
+    found = f"{one.what}: {show_duration(now - then)} sooner ({1 - then / now:.1%})"
+    if one.price_usd is None:
+        return f"{found}; its price is not known"
+    if one.price_usd <= 0:
+        return f"{found}; nothing to pay"
+    each = show_duration((now - then) / one.price_usd * 1e3)
+    return f"{found} for {show_money(one.price_usd)}: {each} for a thousand dollars"
 
 
 def _excluded(plan: Plan) -> str:

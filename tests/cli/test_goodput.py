@@ -141,3 +141,29 @@ def test_the_words_fit_a_hundred_columns(capsys: pytest.CaptureFixture[str]) -> 
     assert 0 == run("--mix=h100-sxm=64", "--mix=a100-80gb-sxm=64", "--usd-per-accelerator-hour=2")
     text = capsys.readouterr().out
     assert [] == [line for line in text.splitlines() if len(line) > 100 and "://" not in line]
+
+
+def test_a_checkpoint_has_the_bytes_of_what_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = [
+        document(capsys, "--accelerators=64", "--parameters=8e9", f"--checkpoint-format={kind}")["checkpoint_bytes"]
+        for kind in ("full", "weights-fp32", "weights-bf16")
+    ]
+    assert [12.9 * 8e9, 32e9, 16e9] == pytest.approx(sizes)
+
+
+def test_text_is_read_by_anyone_and_images_by_few(capsys: pytest.CaptureFixture[str]) -> None:
+    text = document(capsys, "--accelerators=64", "--samples-per-s=3e6", "--sample-bytes=4")["storage"]
+    images = document(capsys, "--accelerators=64", "--samples-per-s=3e5", "--sample-bytes=2e6")["storage"]
+    assert text["read_bytes_per_s"] == pytest.approx(12e6)
+    assert len(text["readers"]) > len(images["readers"]) > 0
+    assert min(s["read_bytes_per_s"] for s in images["readers"]) >= 6e11
+    assert 0 == run("--accelerators=64", "--samples-per-s=3e5", "--sample-bytes=2e6")
+    assert "600 GB/s must be read" in capsys.readouterr().out
+    assert 2 == run("--accelerators=64", "--samples-per-s=3e5")
+    assert "--sample-bytes" in capsys.readouterr().err
+
+
+def test_the_causes_add_up_to_the_failures(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "--accelerators=16384")
+    assert found["failures_per_day"] == pytest.approx(sum(c["per_day"] for c in found["causes"]))
+    assert found["causes"][0]["per_day"] >= found["causes"][-1]["per_day"]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from clusterwright.hardware import FailureRates
 
 MODES = ("async", "sync", "memory")
+SHOWN = 5
+"""Causes and storage systems that are printed; the JSON document holds all."""
 MOST_MIXED = 10_000_000
 """Accelerators of one kind. [1]"""
 PARAMETERS = 70.6e9
@@ -27,6 +29,11 @@ PARAMETERS = 70.6e9
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path),
               help="Take accelerators, checkpoint and storage from this plan.")  # fmt: skip
 @click.option("--checkpoint-bytes", type=POSITIVE, help="Of one checkpoint [default: that of 70B parameters].")
+@click.option("--parameters", type=POSITIVE, help="Of the model, where its checkpoint's bytes are not given.")
+@click.option("--checkpoint-format", type=click.Choice(["full", "weights-fp32", "weights-bf16"]), default="full",
+              show_default=True, help="What a checkpoint of those parameters holds.")  # fmt: skip
+@click.option("--samples-per-s", type=POSITIVE, help="That the job reads: images, clips, tokens.")
+@click.option("--sample-bytes", type=POSITIVE, help="Of one of them on disk.")
 @click.option("--write-bytes-per-s", type=POSITIVE, help="Of the storage [default: 57.5 GB/s, GPFS at Jean Zay].")
 @click.option("--mtbf-hours-per-accelerator", type=POSITIVE, help="Accelerator-hours an interruption.")
 @click.option("--mode", type=click.Choice(MODES), default=MODES[0], show_default=True, help="What the job waits for.")
@@ -45,6 +52,10 @@ def command(  # noqa: PLR0917 - one argument an option
     accelerators: int | None,
     plan_file: Path | None,
     checkpoint_bytes: float | None,
+    parameters: float | None,
+    checkpoint_format: str,
+    samples_per_s: float | None,
+    sample_bytes: float | None,
     write_bytes_per_s: float | None,
     mtbf_hours_per_accelerator: float | None,
     mode: str,
@@ -61,6 +72,7 @@ def command(  # noqa: PLR0917 - one argument an option
     """Say how often a job stops, how often to save, and how much of its time is useful."""
     from clusterwright import api
     from clusterwright.catalog.cluster_parts import load_other_rates
+    from clusterwright.estimators.storage import CHECKPOINT_FORMATS
     from clusterwright.estimators.storage import checkpoint_bytes as bytes_of
     from clusterwright.estimators.worth import goodput_elsewhere, what_would_help
     from clusterwright.units import HOUR
@@ -89,14 +101,17 @@ def command(  # noqa: PLR0917 - one argument an option
         accelerators = sum(counts.values())
     if accelerators is None:
         raise click.MissingParameter(param_hint="'--accelerators'", param_type="option")
-    size = checkpoint_bytes if checkpoint_bytes is not None else float(bytes_of(PARAMETERS))
+    saved = float(bytes_of(parameters or PARAMETERS, CHECKPOINT_FORMATS[checkpoint_format]))
+    size = checkpoint_bytes if checkpoint_bytes is not None else saved
+    read = _read_rate(samples_per_s, sample_bytes)
     write = write_bytes_per_s if write_bytes_per_s is not None else default_write_rate()
     estimate = api.goodput(
         accelerators, checkpoint_bytes=size, write_bytes_per_s=write, mode=mode, interval_s=interval_s, rates=rates
     )
     document = _document(estimate, rates, size, write, seed)
     document["accelerators"], document["mode"] = accelerators, mode
-    document["storage"] = _storage(estimate, size)
+    document["storage"] = _storage(estimate, size, read)
+    document["causes"] = _causes(float(estimate.failures_per_day) * (1.0 - rates.reclaim_share))
     document["elsewhere"] = [
         e.model_dump(mode="json")
         for e in goodput_elsewhere(accelerators, size, write, rates, load_other_rates(), mode=mode)
@@ -173,14 +188,42 @@ def _document(
     }
 
 
-def _storage(estimate: GoodputEstimate, size: float) -> dict[str, object]:
-    """The bandwidth that saves need, the capacity, and who was measured to deliver it."""
-    from clusterwright.catalog.cluster_parts import load_site_figures
-    from clusterwright.estimators.storage import require_storage
+def _read_rate(samples_per_s: float | None, sample_bytes: float | None) -> float:
+    """What feeding the job needs [B/s]; 0 where it was not asked."""
+    from clusterwright.estimators.storage import read_bandwidth_for_data
 
-    interval = float(estimate.checkpoint_interval_s)
-    need = require_storage(size, float(estimate.mtbf_s), interval, load_site_figures())
-    return need.model_dump(mode="json", exclude={"ways", "read_bytes_per_s", "data_bytes"})
+    if (samples_per_s is None) != (sample_bytes is None):
+        missing = "--sample-bytes" if sample_bytes is None else "--samples-per-s"
+        raise click.MissingParameter(param_hint=f"'{missing}'", param_type="option")
+    return 0.0 if samples_per_s is None or sample_bytes is None else float(
+        read_bandwidth_for_data(samples_per_s, sample_bytes)
+    )  # fmt: skip
+
+
+def _storage(estimate: GoodputEstimate, size: float, read: float) -> dict[str, object]:
+    """The bandwidth that saves and the data need, the capacity, and who was measured to deliver it."""
+    from clusterwright.catalog.cluster_parts import load_site_figures
+    from clusterwright.estimators.storage import require_storage, who_reads
+
+    interval, figures = float(estimate.checkpoint_interval_s), load_site_figures()
+    need = require_storage(size, float(estimate.mtbf_s), interval, figures, read_bytes_per_s=read)
+    able = who_reads(read, figures.systems) if read else ()
+    return {
+        **need.model_dump(mode="json", exclude={"ways", "data_bytes"}),
+        "readers": [system.model_dump(mode="json") for system in able],
+    }
+
+
+def _causes(failures_per_day: float) -> list[dict[str, object]]:
+    """Failures a day by cause, the most frequent first."""
+    from clusterwright.catalog.cluster_parts import load_failure_causes
+
+    causes = load_failure_causes()
+    whole = sum(cause.count for cause in causes)
+    return [
+        {"cause": c.name, "share": c.count / whole, "per_day": failures_per_day * c.count / whole, "repair": c.repair}
+        for c in causes
+    ]
 
 
 def _warnings(
@@ -228,6 +271,13 @@ def _mix_warnings(mixture: Mixture) -> list[str]:
     return told
 
 
+def _causes_text(found: object) -> str:
+    """The most frequent causes."""
+    assert isinstance(found, list)  # noqa: S101 - built above
+    shown = [f"{one['cause']} {one['share']:.0%}" for one in found[:SHOWN]]
+    return f"{', '.join(shown)}, {len(found) - SHOWN} others"
+
+
 def _elsewhere_lines(found: object) -> list[str]:
     """The goodput at the rates of other clusters."""
     assert isinstance(found, list)  # noqa: S101 - built above
@@ -266,6 +316,7 @@ def _text(document: dict[str, object]) -> str:
         f"goodput       {share('goodput')}",
         f"  lost to     {lost}",
         f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
+        wrapped("causes", _causes_text(document["causes"])),
         *_elsewhere_lines(document["elsewhere"]),
         f"spares        {document['spares']} (nodes) suffice 99% of the time",
     ]
@@ -287,16 +338,27 @@ def _text(document: dict[str, object]) -> str:
     assert isinstance(storage, dict)  # noqa: S101 - built above
     rates_needed = [storage[key] / 1e9 for key in ("sync_write_bytes_per_s", "async_write_bytes_per_s")]
     able = [
-        f"  {s['name']}, {s['scale']}: {s['write_bytes_per_s'] / 1e9:,.1f} GB/s{' (advised)' if s['guideline'] else ''}"
-        for s in storage["deliverers"][:5]
+        f"{s['name']}, {s['scale']}: {s['write_bytes_per_s'] / 1e9:,.1f} GB/s{' (advised)' if s['guideline'] else ''}"
+        for s in storage["deliverers"][:SHOWN]
     ]
     lines += [
         f"storage       {rates_needed[0]:,.1f} GB/s keeps synchronous saves under 1% of the time",
         f"              {rates_needed[1]:,.1f} GB/s writes one checkpoint behind in each interval",
         f"              {show_bytes(storage['capacity_bytes'])} hold ten checkpoints",
         "written that fast elsewhere" if able else "written that fast nowhere that was measured",
-        *able,
+        *(wrapped("  ", system, 4) for system in able),
     ]
+    if storage["read_bytes_per_s"]:
+        readers = [
+            f"{r['name']}, {r['scale']}: {r['read_bytes_per_s'] / 1e9:,.1f} GB/s"
+            + (" (advised)" if r["guideline"] else "")
+            for r in storage["readers"][:SHOWN]
+        ]
+        lines += [
+            f"data          {storage['read_bytes_per_s'] / 1e9:,.3g} GB/s must be read",
+            "read that fast elsewhere" if readers else "read that fast nowhere that was measured",
+            *(wrapped("  ", system, 4) for system in readers),
+        ]
     worth = document.get("worth")
     if isinstance(worth, list):
         lines += ["", "what it would be worth"]

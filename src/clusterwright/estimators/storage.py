@@ -27,6 +27,8 @@ CHECKPOINT_BYTES_PER_PARAMETER = 12.9
 Source: https://github.com/mlcommons/storage, Submission_guidelines.md, table 2 (2025-06-13).
 """
 
+CHECKPOINT_FORMATS = {"full": CHECKPOINT_BYTES_PER_PARAMETER, "weights-fp32": 4.0, "weights-bf16": 2.0}
+"""Bytes saved of a parameter by what a checkpoint holds: what training goes on from, or the weights alone. [B]"""
 CHECKPOINTS_KEPT = 10
 """Checkpoints that are kept where nothing else is asked. [1]"""
 _ITERATIONS = 200
@@ -138,6 +140,12 @@ def who_delivers(write_bytes_per_s: float, systems: Iterable[StorageSystem]) -> 
     """Systems that write as fast as asked: measured ones first, then advice of vendors; the smallest first."""
     able = [s for s in systems if s.write_bytes_per_s is not None and s.write_bytes_per_s >= write_bytes_per_s]
     return tuple(sorted(able, key=lambda s: (s.guideline, s.write_bytes_per_s or 0.0, s.name)))
+
+
+def who_reads(read_bytes_per_s: float, systems: Iterable[StorageSystem]) -> tuple[StorageSystem, ...]:
+    """Systems that read as fast as asked: measured ones first, then advice of vendors; the smallest first."""
+    able = [s for s in systems if s.read_bytes_per_s is not None and s.read_bytes_per_s >= read_bytes_per_s]
+    return tuple(sorted(able, key=lambda s: (s.guideline, s.read_bytes_per_s or 0.0, s.name)))
 
 
 def storage_of_plan(size: float, interval_s: float, write_bytes_per_s: BytesPerSecond) -> Storage:
