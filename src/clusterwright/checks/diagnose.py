@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 from clusterwright.checks.expectation import against
 from clusterwright.checks.observing import Observer
 from clusterwright.checks.ranking import findings as ranked
+from clusterwright.checks.topology import indexed
 from clusterwright.errors import InputError
 from clusterwright.health import Diagnosis, Finding, Verdict
 from clusterwright.probes.patterns import any_of
@@ -58,7 +59,9 @@ def diagnose(
     observer.take(reader.lines(paths), reader.repeats)
     if reader.unreadable and len(reader.unreadable) >= len(reader.files) and not reader.bytes_read:
         raise InputError(reader.unreadable[0])
-    found = ranked(observer) + (against(plan, observer.readings) if plan is not None else [])
+    found = indexed(ranked(observer), observer.readings) + (
+        against(plan, observer.readings) if plan is not None else []
+    )
     verdict = verdict_of(found, recognised=bool(_recognised(observer)), whole=not reader.unreadable)
     return Diagnosis(
         verdict=verdict,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clusterwright.checks.observing import is_bad
+from clusterwright.checks.topology import odd_connections
 from clusterwright.knowledge import Judgement, Threshold, Xid
 
 if TYPE_CHECKING:
@@ -148,7 +149,8 @@ def judge_together(observer: Observer) -> list[tuple[Judgement, list[Evidence], 
                     f"{len(links)} NVLink of GPU {accelerator} is down",
                 )
             )
-    return together + _straggling(observer) + _apart(observer) + _behind(observer)
+    matrix = odd_connections(observer.readings.get("topology.row", []))
+    return together + _straggling(observer) + _apart(observer) + _behind(observer) + matrix
 
 
 def _straggling(observer: Observer) -> list[tuple[Judgement, list[Evidence], str]]:

@@ -28,8 +28,8 @@ KEPT_LINES = 5
 """Evidence lines kept of one observation; the others are counted."""
 KEPT_OBSERVATIONS = 2000
 CODE = (
-    r"^\s*(?:>>> |\w+ = [\"'b(\[]|(?-i:raise|assert|return|except|def|class|import|if|elif|for) |print\(|pass +#|//|/\*)"
-    r"|^\s*[*-]\s+[A-Za-z]|^\s+# [A-Za-z]"
+    r"^\s*(?:>>> |\w+ = [\"'b(\[]|print\(|pass +#|//|/\*|<[a-z/!])|^\s*[*-]\s+[A-Za-z`]|^\s+# [A-Za-z]"
+    r"|^\s*(?-i:raise|assert|return|except|def|class|import|if|elif|for) "
 )
 """A line of a program's text or of a list in prose, not of a log."""
 BLOCK_LINES = 60

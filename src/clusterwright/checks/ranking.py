@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from clusterwright.checks.absence import WAITING, missing, unread
 from clusterwright.checks.judging import RECOVERY_CODE, judge, judge_together
 from clusterwright.checks.siblings import compare
+from clusterwright.checks.timeline import Timeline
 from clusterwright.health import Evidence, Finding, Where
 from clusterwright.knowledge import Fault, Xid
 
@@ -27,7 +28,7 @@ HELD, KILLED = "worker-held", "elastic-sigkill"
 """Faults: the launcher could not end a worker; a worker ended by signal 9."""
 ENOUGH_OTHERS = 2
 MANY_VICTIMS = 3
-DISAGREEING = frozenset({"gloo-size"})
+DISAGREEING = frozenset({"gloo-size", "collective-mismatch"})
 """What either of two ranks prints that do not fit together."""
 KEPT_FINDINGS = 40
 KEPT_ECHOES = 50
@@ -43,6 +44,8 @@ class Seen:
     count: int
     order: int
     because: str = ""
+    at_s: float | None = None
+    """When, on the clock of all files."""
     place: tuple[str | None, ...] = ()
 
     def __post_init__(self) -> None:
@@ -66,8 +69,7 @@ def findings(observer: Observer) -> list[Finding]:
         lowest = min(one.weight for one in seen)
         roots = [one for one in seen if one.weight == lowest]
     roots, echoes = _fold(roots, seen)
-    if min(root.weight for root in roots) >= ECHO - 1:
-        roots, echoes = _victims(roots, echoes)
+    roots, echoes = _victims(roots, echoes)
     unplaced = [_unblame(root) for root in roots] if observer.job.several() else [False]
     made = [_finding(root, echoes if index == 0 else []) for index, root in enumerate(roots[:KEPT_FINDINGS])]
     made[0] = _with_more_names(made[0], [] if unplaced[0] else roots, [] if unplaced[0] else echoes)
@@ -163,10 +165,12 @@ def _weigh(one: Seen, weight: int) -> None:
 
 
 def _in_order(seen: list[Seen]) -> list[Seen]:
-    """By weight, then by time where all tell it on one clock, else as read."""
-    clocks = {one.evidence[0].clock for one in seen}
-    timed = len(clocks) == 1 and "" not in clocks
-    return sorted(seen, key=lambda one: (one.weight, one.evidence[0].time_s if timed else 0.0, one.order))
+    """By weight, then by time where all of that weight tell it on clocks that can be compared, else as read."""
+    timeline = Timeline.of(evidence for one in seen for evidence in one.evidence)
+    for one in seen:
+        one.at_s = timeline.at(one.evidence[0])
+    untimed = {one.weight for one in seen if one.at_s is None}
+    return sorted(seen, key=lambda one: (one.weight, 0.0 if one.weight in untimed else one.at_s, one.order))
 
 
 def _said(observation: Observation) -> str:
@@ -202,14 +206,18 @@ def _fold(roots: list[Seen], seen: list[Seen]) -> tuple[list[Seen], list[Seen]]:
 
 
 def _victims(roots: list[Seen], echoes: list[Seen]) -> tuple[list[Seen], list[Seen]]:
-    """Echoes of several ranks and nothing else: all are victims, and none of them is the place."""
+    """What several ranks print that wait or do not fit together: none of them is the place."""
+    told = [root for root in roots if root.judgement.name not in WAITING | DISAGREEING]
+    if told and told[0] is roots[0]:
+        victims = [root for root in roots if root.judgement.name in DISAGREEING]
+        return [root for root in roots if root not in victims], [*victims, *echoes]
     ranks = {_who(root) for root in roots} - {None}
     if len(ranks) < MANY_VICTIMS or len({root.judgement.name for root in roots}) > 1:
         return roots, echoes
     first = roots[0]
     nodes = {root.where.node for root in roots}
     first.where = Where(node=nodes.pop() if len(nodes) == 1 else None)
-    first.because = f"printed by {len(ranks)} ranks or nodes, which all wait: none of them is the place"
+    first.because = f"printed by {len(ranks)} ranks or nodes, none of which is the place"
     first.evidence = [line.model_copy(update={"where": first.where}) for line in first.evidence]
     first.count = sum(root.count for root in roots)
     return [first], sorted([*roots[1:], *echoes], key=lambda one: one.order)

@@ -102,6 +102,16 @@ def normal_pci(address: str | None) -> str | None:
     return f"{domain:04x}:{parts[-2]}:{parts[-1]}.0"
 
 
+def pci_of_bus(bus: str) -> str | None:
+    """The PCI address of NCCL's busId.
+
+    >>> pci_of_bus("59000"), pci_of_bus("801000")
+    ('0000:59:00.0', '0008:01:00.0')
+    """
+    digits = bus.removeprefix("0x").rjust(9, "0")
+    return normal_pci(f"{digits[:-5] or '0'}:{digits[-5:-3]}:{digits[-3:-1]}.0")
+
+
 BLOCKS = (
     r"^\s*NodeName=(?P<node>[A-Za-z][\w.-]*)(?:\s|$)",
     r"^Settings for (?P<port>[\w.-]+):\s*$",

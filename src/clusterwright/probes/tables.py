@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from clusterwright.health import Evidence, Where
-from clusterwright.probes.envelope import normal_pci, where
+from clusterwright.probes.envelope import normal_pci, pci_of_bus, where
 from clusterwright.probes.patterns import groups, pattern
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ HEADERS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         ("gpu 0", "gpu "),
         r"^\s*GPU (?P<accelerator>\d+|[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)(?:: (?P<model>.*?)(?: \(UUID.*)?)?\s*$",
     ),
+    ("attached", ("attached gpus",), r"^Attached GPUs\s*: (?P<attached>\d+)\s*$"),
     (
         "section",
         ("remapped rows", "volatile", "aggregate"),
@@ -50,6 +51,8 @@ READINGS = (
     ("ib.state", ("port_",), r"^\s*state:\s*PORT_(?P<value>ACTIVE|DOWN|INIT\w*|ARMED)\b", "ibv_devinfo"),
     ("ib.rate", ("rate:",), r"^\s*rate:\s*(?P<value>\d+)(?: Gb/sec.*)?\s*$", "ibstat"),
     ("ecc.volatile.uncorrectable", (" off |", " on |"), r"^\|.*\b(?P<accelerator>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d) (?:Off|On)\s*\|\s*(?P<value>\d+)\s*\|", "nvidia-smi"),
+    ("gpu.index", (" off |", " on |"), r"^\|\s+(?P<value>\d+)\s+\S.*?\b(?P<accelerator>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d) (?:Off|On)", "nvidia-smi"),
+    ("gpu.index", ("init complete",), r"nvmlDev (?P<value>\d+) busId (?P<bus>[0-9a-f]+) .*Init COMPLETE", "nccl log"),
     ("rocm.row", ("gpu[",), r"^\s*GPU\[(?P<accelerator>\d+)\]\s*:\s*(?P<value>\S.*)", "rocm-smi"),
     ("watchdog.rank", ("watchdog caught",), r"Rank (?P<rank>\d+)\] Watchdog caught .*SeqNum=(?P<value>\d+)", "pytorch watchdog"),
     ("dcgm.nvlink_down", ("nvlink link",), r"GPU (?P<accelerator>\d+)'s NvLink link (?P<link>\d+) is currently down", "dcgmi health"),
@@ -82,7 +85,7 @@ PERF_ROW = r"^\s*(?:\d+: *)?(?P<size>\d+)\s+\d+\s+(?:u?int\d+|half|float|double|
 PERF_WORDS = (" float ", " half ", " bfloat16 ", " int8 ", " uint8 ", " double ", " fp8", " int32 ")
 WORDS = (
     *(f"{blank}link {number}" for blank in " \t" for number in range(10)),
-    "gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7", "gpu 8", "gpu 9", "remapped rows", "volatile", "aggregate", "ca '",
+    "attached gpus", "gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7", "gpu 8", "gpu 9", "remapped rows", "volatile", "aggregate", "ca '",
     "infiniband device", "pending  ", "remapping failure", "sram ", "dram uncorrectable", ": active", ": not active",
     "state: ", "state:\t", "rate: ", "port_", " off |", " on |", "gpu[", "index,", ", index", "bus_id", ", active", ", not active", " mib, ", " mhz, ", "nvlink link", "overall health", "| pass", "gpu0 ", "gpu1 ", "gpu2 ", "gpu3 ", "gpu4 ", "gpu5 ", "gpu6 ", "gpu7 ",
     "gpu0\t", "gpu1\t", "gpu2\t", "gpu3\t", "gpu4\t", "gpu5\t", "gpu6\t", "gpu7\t", "mib /", " : 0x", "hl-", "[info] [tid", "| healthy", "launched up to operation",
@@ -120,6 +123,8 @@ class TableProbe:
     """Columns of the query that is being read."""
     place: int = 0
     """Where in `columns` the accelerator is named."""
+    listed: int = 0
+    """Accelerators that the listing has named so far."""
 
     def words(self) -> tuple[str, ...]:
         """The words whose lines this probe wants to see."""
@@ -131,7 +136,7 @@ class TableProbe:
             yield from self._csv(line)
         for name, words, text in _HEADERS:
             if any(word in lower for word in words) and (match := pattern(text).search(line.raw)):
-                self._head(name, groups(match))
+                yield from self._head(name, groups(match))
         for name, words, text, tool in _READINGS:
             if any(word in lower for word in words) and (match := pattern(text).search(line.raw)):
                 yield self._reading(name, groups(match), tool)
@@ -142,12 +147,15 @@ class TableProbe:
             if found["name"].lower() in self.counters:
                 yield self._reading(found["name"].lower(), found, "counters")
 
-    def _head(self, name: str, found: dict[str, str]) -> None:
+    def _head(self, name: str, found: dict[str, str]) -> Iterator[Reading]:
         if name == "columns":
             self.columns = tuple(column.strip().partition(" ")[0] for column in found["columns"].split(","))
             self.place = next((self.columns.index(key) for key in CSV_PLACES if key in self.columns), 0)
         else:
             self.state |= found
+        if name == "gpu" and "attached" in self.state and ":" in found["accelerator"]:
+            yield Reading("gpu.order", f"{self.listed}/{self.state['attached']}", "nvidia-smi -q", found)
+            self.listed += 1
 
     def _csv(self, line: Line) -> Iterator[Reading]:
         """A row of ``nvidia-smi --query-gpu``, by the header above it."""
@@ -156,7 +164,11 @@ class TableProbe:
         cells = [cell.strip() for cell in line.raw.decode("utf-8", "replace").split(",")]
         if not (cells[self.place].isdigit() or ":" in cells[self.place]):
             return
-        for column, cell in zip(self.columns, cells, strict=True):
+        row = dict(zip(self.columns, cells, strict=True))
+        bus = row.get("pci.bus_id") or row.get("gpu_bus_id")
+        if bus and row.get("index", "").isdigit():
+            yield Reading("gpu.index", row["index"], "nvidia-smi csv", {"accelerator": bus})
+        for column, cell in row.items():
             name = CSV_NAMES.get(column.rpartition("reasons.")[2] if "reasons." in column else column)
             if name is not None:
                 yield Reading(name, cell.lower(), "nvidia-smi csv", {"value": cell, "accelerator": cells[self.place]})
@@ -188,7 +200,7 @@ class TableProbe:
         if "link" in found:
             place["port"] = f"link {found['link']}"
         place |= {key: value for key, value in found.items() if key in {"node", "accelerator", "rank"}}
-        place["accelerator"] = normal_pci(place["accelerator"])
+        place["accelerator"] = pci_of_bus(found["bus"]) if "bus" in found else normal_pci(place["accelerator"])
         return Evidence(
             file=line.file, line=line.number, text=text_of(line.raw), name=name, value=reading.value,
             where=Where(**place),
