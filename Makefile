@@ -32,7 +32,8 @@ plan: $(VENV)/installed ## plan Llama-3.1-70B and write the files that start it,
 
 test: $(VENV)/installed-dev ## all tests with coverage; says what could not be tested here
 	.ci/programs
-	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
+	PYTHON=$(PYTHON) .ci/libraries >$(VENV)/libraries.sh
+	. $(VENV)/libraries.sh; $(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
 
 check: $(VENV)/installed-dev ## style, types, floors
 	$(BIN)/ruff check

@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import ast
 import json
+import tomllib
 
 import pytest
 
 from clusterwright.emitters import emit
+from clusterwright.emitters.door import MANIFEST
+from clusterwright.emitters.programs import bridge
 from clusterwright.layout import Layout
-from tests.emitters.plans import DEEPSEEK, LLAMA_70B, MIXTRAL, make_plan
+from tests.emitters.plans import DEEPSEEK, LLAMA_70B, MIXTRAL, fitting, make_plan
+from tests.emitters.readers import megatron_arguments
+from tests.emitters.test_megatron import PLANS
 
 KEYS = {
     "train_batch_size",
@@ -79,6 +85,46 @@ def test_a_recipe_divides_the_world_as_the_plan_does() -> None:
     assert 'config.parallelism.pipeline_parallel_schedule = "Interleaved1F1B"' in recipe
     assert "config.parallelism.pipeline_parallel_layers_per_stage = 10 " in recipe
     assert "config.training.local_batch_size = 32 " in recipe
+
+
+def test_the_older_torchtitan_gets_toml_with_the_same_numbers_as_the_recipe() -> None:
+    layout = Layout(tp=8, pp=4, vpp=2, dp=2, sharding="fsdp", global_batch=64, recompute="selective")
+    bundle = emit(make_plan(layout), "torchtitan", {"torchtitan_version": "0.2"})
+    assert "recipe.py" not in bundle.files
+    assert '--job.config_file "$here/train.toml"' in bundle.files["launch.sh"]
+    read = tomllib.loads(bundle.files["train.toml"])
+    assert {"name": "llama3", "flavor": "70B", "hf_assets_path": "/data/tokenizer"} == read["model"]
+    assert {"mode": "selective", "selective_ac_option": "op"} == read["activation_checkpoint"]
+    recipe = emit(make_plan(layout), "torchtitan").files["recipe.py"]
+    for section in ("parallelism", "checkpoint", "metrics", "lr_scheduler"):
+        for key, value in read[section].items():
+            shown = json.dumps(value) if isinstance(value, str) else repr(value)
+            assert f"config.{section}.{key} = {shown} " in recipe
+
+
+@pytest.mark.parametrize("target", ["megatron", "megatron-bridge", "torchtitan", "deepspeed", "fsdp"])
+def test_what_the_plan_does_not_choose_is_left_to_the_user_aloud(target: str) -> None:
+    plan, _ = fitting(target)
+    said = [u.what for u in emit(plan, target).unsupported]
+    assert ["learning rate", "learning rate's rise", "optimizer settings"] == said[:3]
+    bundle = emit(plan, target, {"lr": "2e-4"})
+    assert "learning rate" not in [u.what for u in bundle.unsupported]
+    assert "--set lr" in "".join(text for name, text in bundle.files.items() if name != MANIFEST)
+
+
+def test_the_program_of_megatron_bridge_holds_every_argument_of_megatron() -> None:
+    for plan in PLANS.values():
+        program = emit(plan, "megatron-bridge").files["pretrain.py"]
+        calls = {
+            call.func.id: {word.arg for word in call.keywords}
+            for call in ast.walk(ast.parse(program))
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        }
+        fields = set().union(*(names for names in calls.values() if names))
+        arguments = {flag.removeprefix("--") for flag in megatron_arguments(emit(plan, "megatron").files["launch.sh"])}
+        told = {bridge.NAMES.get(flag, flag.replace("-", "_")) for flag in arguments - set(bridge.SECTIONS[""])}
+        assert set() == told - fields
+        assert ("MLAModelProvider" in calls) == ("multi-latent-attention" in arguments)
 
 
 def test_a_scheduler_starts_the_framework_that_the_workload_names() -> None:

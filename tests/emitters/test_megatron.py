@@ -8,7 +8,7 @@ import pytest
 from clusterwright.emitters import emit
 from clusterwright.emitters.programs.megatron import _stages
 from clusterwright.layout import Layout
-from clusterwright.model import Attention, Block, FeedForward, Model, StateSpace
+from clusterwright.model import Attention, Block, Experts, FeedForward, Model, StateSpace
 from tests.emitters.plans import DEEPSEEK, LAYOUT, LLAMA_8B, LLAMA_70B, LLAMA_405B, MIXTRAL, dense, make_plan
 from tests.emitters.readers import megatron_arguments
 
@@ -172,6 +172,27 @@ def test_what_megatron_would_refuse_is_said_and_not_written(
     bundle = emit(make_plan(layout, training=training), "megatron")
     assert {} == bundle.files
     assert [] != [u for u in bundle.unsupported if word in u.what]
+
+
+def test_key_heads_that_tensor_ranks_cannot_share_are_said() -> None:
+    bundle = emit(make_plan(model=dense("ten", 40, 5120, 40, 10, 17920)), "megatron")
+    assert {} == bundle.files
+    assert ["tp"] == [u.what for u in bundle.unsupported]
+    assert (
+        {}
+        != emit(
+            make_plan(Layout(tp=2, dp=4, global_batch=8), model=dense("ten", 40, 5120, 40, 10, 17920)), "megatron"
+        ).files
+    )
+
+
+def test_a_choice_of_one_expert_is_made_after_the_softmax() -> None:
+    feed = Experts(experts=8, top_k=1, ffn=14336)
+    one = MIXTRAL.model_copy(update={"blocks": (MIXTRAL.blocks[0].model_copy(update={"feed": feed}),)})
+    layout = Layout(tp=2, ep=8, dp=8, global_batch=128)
+    found = megatron_arguments(emit(make_plan(layout, model=one), "megatron").files["launch.sh"])
+    assert "--moe-router-pre-softmax" in found
+    assert "--moe-router-pre-softmax" not in arguments_of("mixtral")
 
 
 def test_a_hybrid_network_is_said_to_need_another_program() -> None:

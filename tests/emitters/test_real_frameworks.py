@@ -1,8 +1,8 @@
 """The frameworks' own readers on what is emitted for them.
 
-They are heavy, so they are asked for: ``CLUSTERWRIGHT_FRAMEWORKS`` names a Python interpreter that holds torch,
-deepspeed and tensorboard, and whose PYTHONPATH reaches megatron-core 0.19 and torchtitan 0.3 (their wheels, unzipped:
-megatron-core with ``pip download --no-deps --only-binary :all: --python-version 3.12 megatron-core==0.19.2``).
+They are heavy, and stand in an environment of their own: ``CLUSTERWRIGHT_FRAMEWORKS`` names its interpreter, which
+holds torch, deepspeed and transformers. Wheels of another Python, or of several versions, lie unpacked beside it in
+``wheels``. ``.ci/libraries`` makes it.
 """
 
 from __future__ import annotations
@@ -16,32 +16,37 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from clusterwright import catalog
 from clusterwright.emitters import emit
 from clusterwright.layout import Layout
 from tests.emitters.plans import DEEPSEEK, LLAMA_8B, LLAMA_70B, LLAMA_405B, make_plan
 from tests.emitters.test_megatron import PLANS
 
 if TYPE_CHECKING:
-    from clusterwright.model import Model
+    from collections.abc import Mapping
+
+    from clusterwright.plan import Plan
 
 PYTHON = os.environ.get("CLUSTERWRIGHT_FRAMEWORKS", "")
 PROBES = Path(__file__).parent / "probes"
+MANY_LAYERS = 32
+MEGATRON = "megatron-core-0.19"
 NEEDS_NEWER_KERNELS = {"llama-8b-nvfp4"}
 """Megatron refuses fp4 without Transformer Engine 2.7, which needs a GPU."""
 
 pytestmark = pytest.mark.interpreter("CLUSTERWRIGHT_FRAMEWORKS")
 
 
-def ask(probe: str, question: object, *, path: Path | None = None) -> Any:  # noqa: ANN401 - JSON
+def ask(probe: str, question: object, *wheels: str) -> Any:  # noqa: ANN401 - JSON
     """What a framework answers."""
-    reach = os.pathsep.join(filter(None, [str(path) if path else "", os.environ.get("PYTHONPATH", "")]))
+    beside = [str(Path(PYTHON).parents[1] / "wheels" / name) for name in wheels]
     done = subprocess.run(
         [PYTHON, str(PROBES / f"{probe}_probe.py")],
         input=json.dumps(question),
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": reach, "DS_ACCELERATOR": "cpu"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(beside), "DS_ACCELERATOR": "cpu"},
     )
     answers = [line for line in done.stdout.splitlines() if line.startswith("ANSWERS ")]
     assert answers, done.stderr[-2000:]
@@ -54,19 +59,57 @@ def words_of(script: str) -> list[str]:
     return subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
 
 
-def test_megatron_accepts_the_arguments_of_every_plan() -> None:
-    cases, expected = [], {}
-    for name, plan in PLANS.items():
-        assert plan.chosen is not None
-        if name in NEEDS_NEWER_KERNELS:
-            continue
-        script = emit(plan, "megatron").files["launch.sh"]
-        one = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if "export CUDA_DEVICE_MAX_CONNECTIONS=1" in script else {}
-        cases.append(
-            {"name": name, "world": plan.chosen.accelerators, "arguments": words_of(script), "environment": one}
+def with_environment(plan: Plan, files: Mapping[str, str]) -> dict[str, Any]:
+    """World and environment that the launcher gives the program."""
+    assert plan.chosen is not None
+    one = {"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if "export CUDA_DEVICE_MAX_CONNECTIONS=1" in files["launch.sh"] else {}
+    return {"world": plan.chosen.accelerators, "environment": one}
+
+
+def catalogue_plans() -> dict[str, Plan]:
+    """A plan of each network of the catalogue that Megatron-LM can run."""
+    found = {}
+    for name, model in catalog.load().models.items():
+        layout = Layout(
+            tp=next(size for size in (8, 4, 2, 1) if model.heads % size == 0),
+            pp=4 if model.layers >= MANY_LAYERS else 1,
+            ep=next((size for size in (8, 4, 2) if model.experts and model.experts % size == 0), 1),
+            dp=8,
+            sharding="distopt",
+            global_batch=64,
         )
-        expected[name] = f"dp {plan.chosen.layout.dp}"
-    assert expected == ask("megatron", cases)
+        plan = make_plan(layout, model=model, training={"sequence_length": model.positions or 8192})
+        if emit(plan, "megatron").files:
+            found[name] = plan
+    return found
+
+
+def test_megatron_accepts_the_arguments_of_every_plan() -> None:
+    plans = {**PLANS, **catalogue_plans()}
+    assert len(plans) > 100
+    cases, expected = [], {}
+    for name, plan in plans.items():
+        assert plan.chosen is not None
+        if name not in NEEDS_NEWER_KERNELS:
+            files = emit(plan, "megatron").files
+            words = words_of(files["launch.sh"])
+            cases.append({"name": name, "arguments": words, **with_environment(plan, files)})
+            expected[name] = f"dp {plan.chosen.layout.dp}"
+    assert expected == ask("megatron", cases, MEGATRON)
+
+
+def test_megatron_bridge_accepts_the_configuration_of_every_plan() -> None:
+    cases, expected = [], {}
+    for name, plan in {**PLANS, **catalogue_plans()}.items():
+        assert plan.chosen is not None
+        if name not in NEEDS_NEWER_KERNELS:
+            files = emit(plan, "megatron-bridge").files
+            cases.append({"name": name, "program": files["pretrain.py"], **with_environment(plan, files)})
+            layout, model = plan.chosen.layout, plan.model
+            shape = (model.layers, model.hidden, model.heads, model.experts)
+            degrees = (layout.tp, layout.cp, layout.pp, layout.ep, layout.dp)
+            expected[name] = [*degrees, *shape, layout.global_batch, ["/d/a", "/d/b"]]
+    assert expected == ask("bridge", cases, MEGATRON, "megatron-bridge-0.6")
 
 
 @pytest.mark.parametrize(
@@ -83,31 +126,41 @@ def test_deepspeed_reads_the_batch_and_the_stage_of_the_plan(layout: Layout, sta
     assert [layout.dp, layout.global_batch, layout.micro_batches, stage] == answer
 
 
-@pytest.mark.parametrize(
-    ("model", "layout"),
-    [
-        (LLAMA_8B, Layout(dp=64, sharding="fsdp", global_batch=512)),
-        (LLAMA_70B, Layout(tp=8, dp=8, sharding="fsdp", global_batch=512, recompute="full")),
-        (LLAMA_70B, Layout(tp=8, pp=4, vpp=2, dp=2, sharding="zero2", global_batch=64, recompute="selective")),
-        (LLAMA_405B, Layout(tp=8, pp=8, cp=2, dp=4, sharding="fsdp", global_batch=64, recompute="full")),
-        (DEEPSEEK, Layout(tp=1, ep=32, dp=64, sharding="fsdp", global_batch=512, recompute="full")),
-    ],
-)
-def test_torchtitan_reads_the_degrees_of_the_plan(model: Model, layout: Layout, tmp_path: Path) -> None:
-    bundle = emit(make_plan(layout, model=model), "torchtitan")
-    (tmp_path / "recipe.py").write_text(bundle.files["recipe.py"], encoding="utf-8")
-    expected = {"tp": layout.tp, "cp": layout.cp, "pp": layout.pp, "ep": layout.ep, "dp": layout.dp}
-    assert expected == ask("torchtitan", None, path=tmp_path)
+TITAN_CASES = [
+    (LLAMA_8B, Layout(dp=64, sharding="fsdp", global_batch=512)),
+    (LLAMA_70B, Layout(tp=8, dp=8, sharding="fsdp", global_batch=512, recompute="full")),
+    (LLAMA_70B, Layout(tp=8, pp=4, vpp=2, dp=2, sharding="zero2", global_batch=64, recompute="selective")),
+    (LLAMA_405B, Layout(tp=8, pp=8, cp=2, dp=4, sharding="fsdp", global_batch=64, recompute="full")),
+    (DEEPSEEK, Layout(tp=1, ep=32, dp=64, sharding="fsdp", global_batch=512, recompute="full")),
+]
 
 
-def test_every_rank_stands_where_megatron_itself_puts_it() -> None:
+@pytest.mark.parametrize("version", ["0.3", "0.2"])
+def test_torchtitan_reads_the_degrees_of_the_plan(version: str, tmp_path: Path) -> None:
+    cases, expected = [], []
+    for number, (model, layout) in enumerate(TITAN_CASES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, text in emit(
+            make_plan(layout, model=model), "torchtitan", {"torchtitan_version": version}
+        ).files.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        recipe, toml = ["--module", "recipe", "--config", "run"], [f"--job.config_file={folder}/train.toml"]
+        cases.append((str(folder), recipe if version == "0.3" else toml))
+        expected.append({"tp": layout.tp, "cp": layout.cp, "pp": layout.pp, "ep": layout.ep, "dp": layout.dp})
+    assert expected == ask("torchtitan", cases, f"torchtitan-{version}")
+
+
+def test_a_rank_talks_with_those_that_the_rank_map_puts_beside_it() -> None:
     draw = random.Random(20261130)
     cases, expected = [], []
     for _ in range(200):
-        tp, cp, dp, pp = (draw.choice(sizes) for sizes in ((1, 2, 4, 8), (1, 2, 4), (1, 2, 3, 5), (1, 2, 3, 4)))
-        layout = Layout(tp=tp, cp=cp, dp=dp, pp=pp, global_batch=dp)
+        tp, cp, dp, pp = (draw.choice(sizes) for sizes in ((1, 2, 4, 8), (1, 2, 4), (1, 2, 3, 5, 8), (1, 2, 3, 4)))
+        ep = draw.choice([size for size in (1, 2, 3, 4, 8, 16) if tp * cp * dp % size == 0])
+        layout = Layout(tp=tp, cp=cp, dp=dp, pp=pp, ep=ep, global_batch=dp)
         rank = draw.randrange(layout.accelerators)
-        cases.append({"tp": tp, "cp": cp, "pp": pp, "world": layout.accelerators, "rank": rank})
+        cases.append({"tp": tp, "cp": cp, "pp": pp, "ep": ep, "world": layout.accelerators, "rank": rank})
         at = layout.coordinates_of(rank)
-        expected.append([at["tp"], at["cp"], at["dp"], at["pp"]])
-    assert expected == ask("ranks", cases)
+        groups = {axis: [layout.rank_of(**{**at, axis: i}) for i in range(getattr(layout, axis))] for axis in at}
+        expected.append({**groups, "ep": list(range(rank - rank % ep, rank - rank % ep + ep))})
+    assert expected == ask("ranks", cases, MEGATRON)

@@ -59,6 +59,7 @@ KEYS: dict[str, Key] = {
     "gpu_product": Key("value of the node label nvidia.com/gpu.product", _WORD, "NVIDIA-H100-80GB-HBM3"),
     "time_limit": Key("wall-clock limit of one Slurm job", r"(\d+-)?\d+(:\d+){0,2}", "7-00:00:00"),
     "slurm_version": Key("version of Slurm, major.minor", r"\d{2}\.\d{2}", "24.11"),
+    "torchtitan_version": Key("version of torchtitan, major.minor; 0.3 when not given", r"0\.[23]", "0.2"),
     "dscp": Key("DSCP that the switches treat as lossless RoCE traffic", r"[0-5]?[0-9]|6[0-3]", "26"),
     "topology_labels": Key("node labels from block to rack, comma between them", r"[A-Za-z0-9./_,-]+", "example.com/block,example.com/rack"),
 }  # fmt: skip

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from clusterwright.emitters.bundle import Noted, Unsupported
 from clusterwright.emitters.launch import PORT, SCRIPT, announced, launcher
+from clusterwright.emitters.programs.program import KEYS_TAKEN
 
 if TYPE_CHECKING:
     from clusterwright.emitters.job import Job
@@ -19,10 +20,7 @@ TAKES = (
     "cpus_per_node",
     "memory_gib_per_node",
     "gpu_product",
-    "lr",
-    "rotary_base",
-    "program",
-    "dscp",
+    *KEYS_TAKEN,
 )
 MOUNT = "/opt/clusterwright"
 SHUTDOWN_S = 30

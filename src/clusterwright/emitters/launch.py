@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusterwright.emitters.bundle import Setting, Unsupported
+from clusterwright.emitters.bundle import Bundle, Setting, Unsupported
 from clusterwright.emitters.job import not_for
 from clusterwright.emitters.network import nccl
-from clusterwright.emitters.programs import deepspeed, fsdp, megatron, torchtitan
+from clusterwright.emitters.programs import bridge, deepspeed, fsdp, megatron, torchtitan
+from clusterwright.emitters.ranks import FILE, rank_map
 from clusterwright.emitters.writing import comment, shell_array, shell_exports
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clusterwright.emitters.job import Job
     from clusterwright.emitters.programs.program import Program
 
@@ -19,6 +22,7 @@ PORT = 29500
 """torchrun's default."""
 _PROGRAMS = {
     "megatron": megatron.program,
+    "megatron-bridge": bridge.program,
     "torchtitan": torchtitan.program,
     "fsdp": fsdp.program,
     "deepspeed": deepspeed.program,
@@ -93,3 +97,15 @@ fi
 def announced(job: Job, program: Program) -> tuple[Unsupported, ...]:
     """What neither program nor network settings express."""
     return (*program.unsupported, *nccl(job)[1])
+
+
+def of_framework(name: str) -> Callable[[Job], Bundle]:
+    """How the target of a framework writes: what every node starts with, and the rank map."""
+
+    def write(job: Job) -> Bundle:
+        program = program_of(job, name)
+        if isinstance(program, tuple):
+            return Bundle({}, program)
+        return Bundle({SCRIPT: launcher(job, program), FILE: rank_map(job), **program.files}, announced(job, program))
+
+    return write

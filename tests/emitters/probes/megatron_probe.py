@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """Give emitted arguments to Megatron's own parser, checks and configuration; prints one line a plan.
 
-Run by the interpreter that holds torch and megatron-core 0.19: it stands in for an H100, which is asked for its kind.
+Run by the interpreter that holds torch and megatron-core 0.19.
 """
 
 from __future__ import annotations
@@ -10,21 +10,12 @@ import json
 import os
 import sys
 import typing
-from types import SimpleNamespace
 
-import torch
-import typing_extensions
+import stand_ins  # noqa: F401 - first: a make-believe H100
 
-typing.override = getattr(typing, "override", typing_extensions.override)  # type: ignore[attr-defined]
-H100 = SimpleNamespace(major=9, minor=0, name="NVIDIA H100 80GB HBM3", total_memory=80 << 30, multi_processor_count=132)
-torch.cuda.get_device_properties = lambda *_: H100
-torch.cuda.get_device_capability = lambda *_: (9, 0)
-torch.cuda.current_device = lambda: 0
-torch.cuda.is_available = lambda: True
-torch.cuda.device_count = lambda: 8
-
-import megatron.core.models.common.embeddings.rope_utils as rope  # noqa: E402 - after the stand-in
-from megatron.training.arguments import (  # noqa: E402 - after the stand-in
+# isort: split
+import megatron.core.models.common.embeddings.rope_utils as rope
+from megatron.training.arguments import (
     core_transformer_config_from_args,
     parse_args,
     validate_args,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clusterwright.emitters.bundle import Setting, Unsupported
 from clusterwright.emitters.programs.program import HERE, Program
-from clusterwright.emitters.programs.rates import peak_rate, warmup_steps
+from clusterwright.emitters.programs.rates import left_to_you, peak_rate, warmup_steps
 from clusterwright.emitters.writing import table
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def program(job: Job, training: Training) -> Program | tuple[Unsupported, ...]:
     refused = tuple(Unsupported(what, why) for what, wrong, why in _rules(job) if wrong)
     if refused:
         return refused
-    given, (rate, note) = job.get("program"), peak_rate(job)
+    given = job.get("program")
     arguments = (
         Setting("--deepspeed", None, "the program reads its settings from a file"),
         Setting(
@@ -34,12 +34,12 @@ def program(job: Job, training: Training) -> Program | tuple[Unsupported, ...]:
             raw=True,
         ),
     )
-    values = _values(job, training, rate)
+    values = _values(job, training)
     why = "# Why each value of ds_config.json\n\n" + table(
         ("key", "value", "why"), [(k, json.dumps(v), w) for k, v, w in values]
     )
     gaps = [
-        *((note,) if note else ()),
+        *left_to_you(job, training, "betas and weight decay are torch's defaults"),
         Unsupported(
             "training program",
             "DeepSpeed has none: yours reads --deepspeed_config, DATA_DIR, CHECKPOINT_DIR and TOKENIZER; name it with --set program",
@@ -80,8 +80,8 @@ def _rules(job: Job) -> list[tuple[str, bool, str]]:
     ]
 
 
-def _values(job: Job, training: Training, rate: str) -> list[tuple[str, object, str]]:
-    layout = job.layout
+def _values(job: Job, training: Training) -> list[tuple[str, object, str]]:
+    layout, (rate, rate_why) = job.layout, peak_rate(job)
     found: list[tuple[str, object, str]] = [
         ("train_batch_size", layout.global_batch, "chosen.layout.global_batch"),
         ("train_micro_batch_size_per_gpu", layout.micro_batch, "chosen.layout.micro_batch"),
@@ -95,14 +95,14 @@ def _values(job: Job, training: Training, rate: str) -> list[tuple[str, object, 
         ("zero_optimization.stage", STAGES[layout.sharding], "what the replicas share [chosen.layout.sharding]"),
         ("steps_per_print", 1, "a line for each step, for comparison with the plan [chosen.estimate.step_time_s]"),
         ("wall_clock_breakdown", False, "it would synchronize each step"),
-        ("optimizer.type", "AdamW", "workload.training.optimizer"),
-        ("optimizer.params.lr", float(rate), "not of the plan: Llama 3, arXiv 2407.21783 table 3, or --set lr"),
+        ("optimizer.type", "AdamW", "AdamW: decoupled weight decay [workload.training.optimizer]"),
+        ("optimizer.params.lr", float(rate), rate_why),
         ("scheduler.type", "WarmupCosineLR", "the schedule of Llama 3, arXiv 2407.21783 section 3.4.1"),
         ("scheduler.params.total_num_steps", training.steps, "steps for all tokens [workload.training]"),
         (
             "scheduler.params.warmup_num_steps",
             max(2, warmup_steps(training)),
-            "8000 of 1200000 steps in Llama 3, the same share here",
+            "not of the plan: 8000 of 1200000 steps in Llama 3, the same share here (arXiv 2407.21783 section 3.4.1)",
         ),
     ]
     if STAGES[layout.sharding] > 1:

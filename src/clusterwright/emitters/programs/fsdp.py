@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clusterwright.emitters.bundle import Unsupported
 from clusterwright.emitters.programs.program import HERE, Program
-from clusterwright.emitters.programs.rates import peak_rate, warmup_steps
+from clusterwright.emitters.programs.rates import left_to_you, peak_rate, warmup_steps
 
 if TYPE_CHECKING:
     from clusterwright.emitters.job import Job
@@ -38,7 +38,7 @@ def program(job: Job, training: Training) -> Program | tuple[Unsupported, ...]:
     refused = tuple(Unsupported(what, why) for what, wrong, why in rules if wrong)
     if refused:
         return refused
-    given, (_, note) = job.get("program"), peak_rate(job)
+    given = job.get("program")
     yours = Unsupported(
         "training program",
         f"yours builds the network and reads data: it imports mesh(), shard() and the batch from {MODULE}; name it with --set program",
@@ -56,7 +56,7 @@ def program(job: Job, training: Training) -> Program | tuple[Unsupported, ...]:
         (),
         prepare=_PREPARE,
         files={MODULE: _module(job, training)},
-        unsupported=(*((note,) if note else ()), yours, *adapters),
+        unsupported=(*left_to_you(job, training, "your program makes it"), yours, *adapters),
     )
 
 
@@ -75,7 +75,7 @@ def _mesh(job: Job) -> tuple[int, int, str]:
 
 
 def _module(job: Job, training: Training) -> str:
-    layout, (copies, shared, why) = job.layout, _mesh(job)
+    layout, (copies, shared, why), (rate, rate_why) = job.layout, _mesh(job), peak_rate(job)
     reshard = layout.sharding != "zero2"
     return f'''\
 """The plan for plain torch (2.6 or newer): {job.chosen.accelerators} ranks on {job.nodes} nodes."""
@@ -95,8 +95,8 @@ MICRO_BATCHES = {layout.micro_batches}  # micro-batches of a step on each rank [
 SEQUENCE_LENGTH = {training.sequence_length}  # [workload.training.sequence_length]
 STEPS = {training.steps}  # steps for all tokens [workload.training]
 SAVE_INTERVAL = {job.save_steps}  # steps [chosen.storage.checkpoint_interval_s over chosen.estimate.step_time_s]
-PEAK_LEARNING_RATE = {float(peak_rate(job)[0])!r}  # not of the plan: Llama 3 (arXiv 2407.21783 table 3), or --set lr
-WARMUP_STEPS = {warmup_steps(training)}  # 8000 of 1200000 steps in Llama 3, the same share here
+PEAK_LEARNING_RATE = {float(rate)!r}  # {rate_why}
+WARMUP_STEPS = {warmup_steps(training)}  # not of the plan: 8000 of 1200000 steps in Llama 3, the same share here (arXiv 2407.21783 section 3.4.1)
 
 
 def mesh(device: str = "cuda") -> DeviceMesh:

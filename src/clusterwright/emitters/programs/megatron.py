@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clusterwright.emitters.bundle import Setting, Unsupported
 from clusterwright.emitters.programs.program import Program
-from clusterwright.emitters.programs.rates import peak_rate, warmup_steps
+from clusterwright.emitters.programs.rates import left_to_you, peak_rate, warmup_steps
 from clusterwright.model import Attention, Experts, FeedForward, LatentAttention, StateSpace
 
 if TYPE_CHECKING:
@@ -22,12 +22,12 @@ def program(job: Job, training: Training) -> Program | tuple[Unsupported, ...]:
     refused = (*_refused(job, training),)
     if refused:
         return refused
-    rate, rate_note = peak_rate(job)
     arguments = (
         *_degrees(job), *_pipeline(job), *_batch(job, training), *_shape(job), *_mixer(job), *_feed(job),
-        *_memory(job), *_precision(job), *_sharding(job), *_schedule(job, training, rate), *_data(job), *_saving(job),
+        *_memory(job), *_precision(job), *_sharding(job), *_schedule(job, training), *_data(job), *_saving(job),
     )  # fmt: skip
-    notes = (*((rate_note,) if rate_note else ()), *_left_out(job))
+    rest = "weight decay, betas, clipping, the last rate, the seed and the first weights are Megatron's defaults"
+    notes = (*left_to_you(job, training, rest), *_left_out(job))
     environment = _environment(job)
     return Program(
         "megatron",
@@ -100,8 +100,15 @@ def _refused_shape(job: Job, training: Training) -> list[tuple[str, bool, str]]:
 def _refused_layout(job: Job, training: Training) -> list[tuple[str, bool, str]]:
     layout, model = job.layout, job.model
     experts = not model.experts or model.experts % layout.ep or job.chosen.accelerators % (layout.ep * layout.pp)
+    groups = {m.kv_heads for b in model.blocks if isinstance(m := b.mixer, Attention)}
+    odd = [group for group in groups if group % layout.tp and layout.tp % group]
     return [
         ("tp", model.heads % layout.tp > 0, f"{model.heads} heads do not divide by tp {layout.tp} (TransformerConfig)"),
+        (
+            "tp",
+            bool(odd),
+            f"{odd} key heads are neither a multiple nor a divisor of tp {layout.tp} (TransformerConfig)",
+        ),
         (
             "cp",
             layout.cp > 1 and training.sequence_length % (2 * layout.cp) > 0,
@@ -332,6 +339,13 @@ def _feed(job: Job) -> list[Setting]:
         ),
         _one("--moe-token-dispatcher-type", "alltoall", "tokens go to the rank of their expert [chosen.layout.ep]"),
     ]
+    if moe.top_k == 1:
+        found.append(
+            _switch(
+                "--moe-router-pre-softmax",
+                "Megatron asks for it: after the choice of one, a softmax is 1 [model.blocks.feed.top_k]",
+            )
+        )
     if moe.shared_ffn:
         found.append(
             _one(
@@ -414,16 +428,17 @@ def _sharding(job: Job) -> list[Setting]:
     return [overlap[0]] if job.layout.dp > 1 else []
 
 
-def _schedule(job: Job, training: Training, rate: str) -> list[Setting]:
-    del job
-    origin = "not of the plan: schedule of Llama 3, arXiv 2407.21783 section 3.4.1; --set lr"
+def _schedule(job: Job, training: Training) -> list[Setting]:
+    dropout = "not of the plan, and not in its estimate: language models of this kind are trained without"
     return [
-        _one("--lr", rate, origin),
-        _one("--lr-decay-style", "cosine", origin),
+        _one("--attention-dropout", 0.0, dropout),
+        _one("--hidden-dropout", 0.0, dropout),
+        _one("--lr", *peak_rate(job)),
+        _one("--lr-decay-style", "cosine", "not of the plan: the schedule of Llama 3 (arXiv 2407.21783 section 3.4.1)"),
         _one(
             "--lr-warmup-iters",
             warmup_steps(training),
-            "8000 of 1200000 steps there, the same share here, at most 8000 (arXiv 2407.21783 section 3.4.1)",
+            "not of the plan: 8000 of 1200000 steps in Llama 3, the same share here (arXiv 2407.21783 section 3.4.1)",
         ),
     ]
 
@@ -471,11 +486,6 @@ def _environment(job: Job) -> tuple[Setting, ...]:
 
 def _left_out(job: Job) -> list[Unsupported]:
     model, found = job.model, []
-    found.append(
-        Unsupported(
-            "optimizer settings", "the plan chooses none: weight decay, betas and clipping are Megatron's defaults"
-        )
-    )
     if not model.positions and model.rotary_base is None and job.get("rotary_base") is None:
         found.append(
             Unsupported(

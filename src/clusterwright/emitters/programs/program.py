@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 HERE = 'here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"'
 """A shell line that finds the folder of the launcher."""
 KEYS_NEEDED = ("data_dir", "checkpoint_dir", "tokenizer", "interface")
-KEYS_TAKEN = ("lr", "rotary_base", "program", "dscp")
+KEYS_TAKEN = ("lr", "rotary_base", "program", "torchtitan_version", "dscp")
+"""Of every framework; a target that starts one of them alone takes what that one reads."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A peak learning rate where the user gives none: that of the published run nearest in size, and said so."""
+"""What a plan does not choose and a run needs all the same: the learning rate, its rise, the optimizer's settings."""
 
 from __future__ import annotations
 
@@ -24,12 +24,28 @@ def warmup_steps(training: Training) -> int:
     return min(MAX_WARMUP_STEPS, math.ceil(training.steps / STEPS_PER_WARMUP_STEP))
 
 
-def peak_rate(job: Job) -> tuple[str, Unsupported | None]:
-    """The peak learning rate, with a note when it is not the user's own."""
+def peak_rate(job: Job) -> tuple[str, str]:
+    """The peak learning rate, and why it is that: yours, or that of the published run nearest in size."""
     given = job.get("lr")
     if given is not None:
-        return str(given), None
+        return str(given), given.why
     size = job.model.parameters
     parameters, rate = min(PUBLISHED, key=lambda row: abs(math.log(size / row[0])))
-    why = f"the plan chooses none; {rate} is that of the published run nearest in size ({parameters / 1e9:.0f}B, arXiv 2407.21783 table 3); give yours with --set lr"
-    return rate, Unsupported("learning rate", why)
+    return rate, (
+        f"not of the plan: the published run nearest in size, {parameters / 1e9:.0f}B (arXiv 2407.21783 table 3); yours with --set lr"
+    )
+
+
+def left_to_you(job: Job, training: Training, defaults: str) -> tuple[Unsupported, ...]:
+    """What the plan does not choose, and whose values stand in the files for it; ``defaults`` says whose the rest are."""
+    found = [
+        Unsupported(
+            "learning rate's rise",
+            f"the plan chooses none; {warmup_steps(training)} steps, the share of Llama 3 (arXiv 2407.21783 section 3.4.1)",
+        ),
+        Unsupported("optimizer settings", f"the plan chooses AdamW and nothing of it: {defaults}"),
+    ]
+    rate, why = peak_rate(job)
+    if job.get("lr") is None:
+        found.insert(0, Unsupported("learning rate", f"the plan chooses none; {rate} stands there, {why}"))
+    return tuple(found)

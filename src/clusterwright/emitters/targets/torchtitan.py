@@ -1,27 +1,15 @@
-"""torchtitan: recipe (a Python function) and launcher for torchtitan 0.3."""
+"""torchtitan: recipe (0.3) or TOML (0.2), launcher, and the rank map."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from clusterwright.emitters.bundle import Bundle
-from clusterwright.emitters.launch import SCRIPT, announced, launcher, program_of
-from clusterwright.emitters.programs.program import KEYS_NEEDED, KEYS_TAKEN
-from clusterwright.emitters.ranks import FILE, rank_map
+from clusterwright.emitters.launch import of_framework
+from clusterwright.emitters.programs.program import KEYS_NEEDED
 from clusterwright.emitters.target import Target
 
-if TYPE_CHECKING:
-    from clusterwright.emitters.job import Job
-
-
-def write(job: Job) -> Bundle:
-    """What every node starts with."""
-    program = program_of(job, "torchtitan")
-    if isinstance(program, tuple):
-        return Bundle({}, program)
-    return Bundle({SCRIPT: launcher(job, program), FILE: rank_map(job), **program.files}, announced(job, program))
-
-
 TARGET = Target(
-    "torchtitan", "recipe (a Python function) and launcher for torchtitan 0.3", KEYS_NEEDED, KEYS_TAKEN, write
+    "torchtitan",
+    "recipe (a Python function) for torchtitan 0.3 or TOML for 0.2, and launcher, with the rank map",
+    KEYS_NEEDED,
+    ("lr", "torchtitan_version", "dscp"),
+    of_framework("torchtitan"),
 )
