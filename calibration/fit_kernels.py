@@ -201,7 +201,7 @@ def fit_links(folders: dict[str, dict[Path, Accelerator]]) -> dict[str, list[flo
                 found = [
                     ((row["num_gpus"], row["message_size"]), row["latency"] * 1e-3)
                     for row in rows(folder, "nccl_perf.parquet")
-                    if row["op_name"] == operation and row["message_size"] >= 1e5  # noqa: PLR2004 - bytes
+                    if row["op_name"] == operation and row["message_size"] >= 1e5
                 ]
                 most = max((key[0] for key, _ in found), default=0)
                 whole = [item for item in found if item[0][0] == most]

@@ -54,3 +54,23 @@ def test_local_ranks_are_at_least_one_and_at_most_all(ranks: int, stride: int, d
     local = int(collectives.local_ranks(ranks, stride, domain))
     assert 1 <= local <= ranks
     assert local == 1 or local * stride <= domain
+
+
+@given(st.integers(1, 64), st.sampled_from([1, 2, 4, 8]))
+def test_a_ring_over_more_domains_starts_later(domains: int, local: int) -> None:
+    def latency(count: int) -> float:
+        return float(collectives.ring_latency(count * local, local, inside=2e-6, outside=14e-6))
+
+    assert latency(domains) < latency(2 * domains)
+
+
+@given(st.sampled_from([8, 16, 64, 512, 4096]))
+def test_a_tree_over_many_domains_starts_before_a_ring(domains: int) -> None:
+    hops = {"inside": 2e-6, "outside": 14e-6}
+    ring = 2 * float(collectives.ring_latency(8 * domains, 8, **hops))
+    assert float(collectives.tree_latency(8 * domains, 8, **hops)) < ring
+
+
+def test_one_domain_has_no_hop_outside() -> None:
+    assert 0.0 == float(collectives.tree_latency(1, 1, inside=2e-6, outside=14e-6))
+    assert 7 * 2e-6 == float(collectives.ring_latency(8, 8, inside=2e-6, outside=14e-6))

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     Floats = NDArray[Any]
 
 FULL_SHARDS = tuple(SHARDINGS.index(name) for name in ("zero3", "fsdp", "hsdp"))
+DISTRIBUTED = SHARDINGS.index("distopt")
+"""Megatron's distributed optimizer: its buckets hold 40 million parameters, or a million a rank where that is more."""
 FULL = RECOMPUTES.index("full")
 BF16 = 2.0
 HOP_INSIDE = 1.9e-6
@@ -138,7 +140,7 @@ def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Devi
     one = np.ones_like(tokens)
     found = {
         "tp": _tensor(stack, wires, lay, width, device, domain),
-        "cp": _context(job, wires, lay, device, domain),
+        "cp": _context(job, stack, wires, lay, device, domain),
         "ep": _expert(job, stack, wires, lay, width, domain),
     }
     stride = lay.tp * lay.cp * lay.dp
@@ -166,17 +168,30 @@ def _tensor(stack: Stack, wires: Wires, lay: Layouts, width: Floats, device: Dev
     return calls * again * device.layers * (1 - stack.hidden.tp)
 
 
-def _context(job: Job, wires: Wires, lay: Layouts, device: Device, domain: int) -> Floats:
-    """Ring attention: keys and values pass to the next rank while attention computes on what is there."""
+def _context(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, domain: int) -> Floats:
+    """Communication of attention over the parts of a sequence, as the stack does it."""
     mixers = [b.mixer for b in job.model.blocks if isinstance(b.mixer, Attention)]
-    heads = max((m.kv_heads * m.head_size for m in mixers), default=job.model.hidden)
-    message = BF16 * 2 * (lay.micro_batch * job.sequence_length / lay.cp) * np.maximum(heads / lay.tp, 1)
+    keys = max((m.kv_heads * m.head_size for m in mixers), default=job.model.hidden)
+    queries = max((m.heads * m.head_size for m in mixers), default=job.model.hidden)
+    tokens = lay.micro_batch * job.sequence_length / lay.cp
+    message = BF16 * 2 * tokens * np.maximum(keys / lay.tp, 1)
+    if stack.context == "ring":
+        once = _ring(wires, lay, message, device, domain)
+    elif stack.context == "all-gather":  # gathered forward and again backward, their gradients scattered
+        once = 3 * wires.gather(message * lay.cp, lay.cp, lay.tp, domain)
+    else:  # queries, keys, values and the result change hands, and their gradients back
+        heads = BF16 * tokens * 2 * np.maximum((queries + keys) / lay.tp, 1)
+        once = 2 * wires.exchange(heads, lay.cp, lay.tp, domain)
+    return np.where(lay.cp > 1, once * device.layers, 0.0)
+
+
+def _ring(wires: Wires, lay: Layouts, message: Floats, device: Device, domain: int) -> Floats:
+    """Keys and values pass to the next rank while attention computes on what is there."""
     local = collectives.local_ranks(lay.cp, lay.tp, domain)
     bandwidth = np.where(local < lay.cp, wires.out, wires.pair)
     ring = (lay.cp - 1) * collectives.send(message, bandwidth=bandwidth, latency=wires.near.latency)
     hidden = 0.8 * device.attention_layer
-    backward = np.maximum(2 * ring - 2 * hidden, 0.1 * ring)
-    return np.where(lay.cp > 1, (np.maximum(ring - hidden, 0.1 * ring) + backward) * device.layers, 0.0)
+    return np.maximum(ring - hidden, 0.1 * ring) + np.maximum(2 * ring - 2 * hidden, 0.1 * ring)
 
 
 def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, domain: int) -> Floats:
@@ -209,16 +224,18 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, do
     sharded = lay.sharding != 0
     compute = (device.products + device.backward + 3.5 * device.attention + 3 * device.elementwise) * device.layers
     inner = np.where(lay.sharding == SHARDINGS.index("hsdp"), np.minimum(ranks, np.maximum(domain / stride, 1)), ranks)
-    weights, gradients = BF16 * plain, stack.gradient * plain
-    buckets = np.where(full, np.maximum(device.layers, 1.0), np.maximum(gradients / stack.bucket_bytes, 1.0))
+    sent = stack.sent or stack.gradient
+    weights, gradients = BF16 * plain, sent * plain
+    size = np.where(lay.sharding == DISTRIBUTED, sent * np.maximum(40e6, 1e6 * ranks), stack.bucket_bytes)
+    buckets = np.maximum(np.where(full, device.layers, gradients / size), 1.0)
     gathers = wires.gather(weights, inner, stride, domain, buckets) + wires.gather(
         BF16 * experts, spread, stride, domain
     )
     scatter = wires.gather(gradients, inner, stride, domain, buckets) + wires.gather(
-        stack.gradient * experts, spread, stride, domain
+        sent * experts, spread, stride, domain
     )
     reduce = wires.reduce(gradients, ranks, stride, domain, buckets) + wires.reduce(
-        stack.gradient * experts, spread, stride, domain
+        sent * experts, spread, stride, domain
     )
     once = np.where(sharded, scatter + gathers, reduce)
     window = np.where(lay.pp > 1, 1.0 / np.maximum(lay.pp, 1), 1.0) * compute

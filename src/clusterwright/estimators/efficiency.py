@@ -5,12 +5,16 @@ from __future__ import annotations
 import functools
 import tomllib
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
 from clusterwright.hardware import FabricKind  # noqa: TC001 - pydantic reads the annotation
 from clusterwright.noun import Noun
+
+
+ANY = "megatron-bridge"
+"""The stack of a job that may use any: the fastest of those known."""
 
 
 class Product(Noun):
@@ -94,11 +98,19 @@ class Stack(Noun):
     step: float
     hidden: Hidden
     gradient: float
+    """Bytes of a gradient that is kept and added to [B]."""
+    sent: float = 0.0
+    """Bytes of a gradient that is sent; 0: as it is kept [B]."""
     optimizer: float
     host_experts: float = 4e-3
     """Time to launch and route one mixture layer, forward and backward, beyond a dense one [s]."""
     pipeline_host: float = 0.0
     """Growth of the launch time under a pipeline, for every tensor-parallel rank: blocking messages serialise them."""
+    context: Literal["ring", "all-gather", "all-to-all"] = "ring"
+    """How attention sees the other parts of a sequence: Megatron passes them around, torchtitan and XLA gather them,
+    DeepSpeed-Ulysses exchanges heads for tokens."""
+    narrow_factor: float | None = None
+    """Factor of fp8 and narrower, where it is not ``factor``: torchao's float8 is compiled."""
     bucket_bytes: float = 25e6
     """Gradients that are reduced by one call; torch's DistributedDataParallel takes 25 MB [B]."""
     graphs: tuple[str, ...] = ()
@@ -146,7 +158,7 @@ class Efficiency(Noun):
 
     def stack_of(self, framework: str, year: float) -> Stack:
         """The first stack whose words are in the framework's name and whose time has not passed."""
-        name = "megatron" if framework == "any" else framework.lower()
+        name = ANY if framework == "any" else framework.lower()
         return next(s for s in self.stack if s.since <= year < s.until and any(word in name for word in s.match))
 
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 ATTENTION_BACKWARD = 2.5
 """Products of a flash kernel's backward pass over those of its forward pass (five to two)."""
-CAST_BYTES = 4.0
-"""Bytes that making a narrow copy of a bf16 value, and its transpose, moves: two read, one and one written."""
+CAST_BYTES = 2.0
+"""Bytes of the narrow copy of a value and of its transpose: the norm or activation before writes them itself."""
 STATE_CHUNK = 256
 """Chunk of the state-space scan (Dao and Gu 2024, https://arxiv.org/abs/2405.21060) [tokens]."""
 

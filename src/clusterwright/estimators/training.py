@@ -5,6 +5,7 @@ The tree of terms and the expected collectives of one layout are in `clusterwrig
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from clusterwright.estimators import layer as layers
 from clusterwright.estimators.calibrated import calibrated, spread_of
-from clusterwright.estimators.communication import Wires, communicate
+from clusterwright.estimators.communication import BF16, Wires, communicate
 from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts, distinct
 from clusterwright.estimators.job import Device, Job
@@ -38,6 +39,8 @@ INTERVAL_80 = 1.2816
 """Standard deviations on either side that hold 80% of a normal distribution."""
 LOG_TO_SPREAD = 0.03
 """Growth of the estimate's spread for every factor of e in accelerators above a node."""
+MIXTURE_SPREAD = 0.25
+"""Standard deviation that mixtures add: one stack's releases differ by 1.3 to 1.6 on them."""
 OPTIMIZER_BYTES = 30.0
 """Bytes that gradient norm, clipping and a fused AdamW step move for one parameter they own."""
 
@@ -103,7 +106,10 @@ def run(
     if calibration is not None:
         parts = calibrated(parts, calibration)
     step = np.asarray(sum(parts.values()), dtype=float)
-    spread = np.hypot(stack.spread, LOG_TO_SPREAD * np.log(np.maximum(_world(flat) / 8.0, 1.0)))
+    spread = np.hypot(
+        math.hypot(stack.spread, MIXTURE_SPREAD * mixtures(job.model)),
+        LOG_TO_SPREAD * np.log(np.maximum(_world(flat) / 8.0, 1.0)),
+    )
     if calibration is not None and calibration.runs:
         spread = np.minimum(spread, spread_of(parts, calibration))
     memory_parts = hold(job, flat)
@@ -168,6 +174,11 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> tuple[Device, di
     }
 
 
+def mixtures(model: Model) -> float:
+    """Share of a model's layers that are mixtures of experts."""
+    return sum(b.count for b in model.blocks if isinstance(b.feed, Experts)) / model.layers
+
+
 def _step(
     job: Job,
     machine: layers.Machine,
@@ -176,22 +187,24 @@ def _step(
     talk: dict[str, Floats],
 ) -> dict[str, Floats]:
     stack, lora = machine.stack, job.method != "full"
+    factor = stack.factor
+    if stack.narrow_factor is not None and machine.products()[2] < BF16:
+        factor = stack.narrow_factor
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1).astype(float)
-    products = (device.products + device.backward) * device.layers * stack.factor
-    attention = (1 + machine.attention_backward) * device.attention * device.layers * stack.factor
-    elementwise = 3.0 * device.elementwise * device.layers * stack.factor
+    products = (device.products + device.backward) * device.layers * factor
+    attention = (1 + machine.attention_backward) * device.attention * device.layers * factor
+    elementwise = 3.0 * device.elementwise * device.layers * factor
     again = np.where(
         lay.recompute == RECOMPUTES.index("full"),
         device.forward,
         np.where(lay.recompute == RECOMPUTES.index("selective"), device.attention, 0.0),
     )
-    again = again * device.layers * stack.factor
+    again = again * device.layers * factor
     busy = products + attention + elementwise + again
-    mixtures = sum(b.count for b in job.model.blocks if isinstance(b.feed, Experts)) / job.model.layers
     relaunched = np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
     serial = np.where(lay.pp > 1, 1.0 + stack.pipeline_host * lay.tp, 1.0)
     eager = not any(job.accelerator.architecture.startswith(name) for name in stack.graphs)
-    host = eager * (stack.host + stack.host_experts * mixtures) * device.layers * relaunched * serial
+    host = eager * (stack.host + stack.host_experts * mixtures(job.model)) * device.layers * relaunched * serial
     floor = np.maximum(busy + talk["tp"] + talk["ep"], host) - busy - talk["tp"] - talk["ep"]
     slot = {
         "matrix products": products,
