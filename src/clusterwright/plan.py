@@ -141,6 +141,18 @@ class Robustness(Noun):
     thresholds: tuple[Threshold, ...] = ()
 
 
+class Upgrade(Noun):
+    """What could be added to a cluster that is there, or done instead."""
+
+    what: str
+    train_time_s: float
+    """Of the job then."""
+    price_usd: float | None
+    """Of the upgrade; none where it is not known, 0 where it is free."""
+    source: str
+    """Of the price, or what is in it."""
+
+
 class Plan(Noun):
     """The chosen candidate, whom it beat and why, and what was assumed."""
 
@@ -157,6 +169,8 @@ class Plan(Noun):
     collectives: tuple[Collective, ...] = ()
     reasons: tuple[str, ...] = ()
     robustness: Robustness = Robustness()
+    upgrades: tuple[Upgrade, ...] = ()
+    """Of a cluster that is there: what one more dollar would buy, the best first."""
     front: tuple[Candidate, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     exclusions: dict[str, int] = Field(default_factory=dict)

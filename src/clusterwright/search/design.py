@@ -22,6 +22,7 @@ from clusterwright.search.offers import Deal, market, own_cluster, too_old
 from clusterwright.search.propose import MAX_ACCELERATORS
 from clusterwright.search.robustness import robustness
 from clusterwright.search.table import evaluate
+from clusterwright.search.upgrades import upgrades
 from clusterwright.term import Term
 from clusterwright.units import parse_count, show_duration
 
@@ -225,6 +226,9 @@ def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known)
         ),
         "reasons": words.reasons(table, index, plan, wish.workload, wish.pins),
         "robustness": robustness(table, index, wish.workload),
+        "upgrades": (
+            upgrades(table, index, deal_of(wish, table.setting, known), wish.pins) if wish.workload.cluster else ()
+        ),
         "warnings": (
             *words.warnings(table, index, wish.today, wish.workload),
             *bill.cautions(

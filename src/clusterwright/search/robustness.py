@@ -89,7 +89,8 @@ def _variations(question: Question) -> Iterable[tuple[str, tuple[float, float], 
         lambda f: priced(table, question.of_offer(question.chosen), f),
     )
     yield "step time of all, over its 80% interval", ends, lambda f: _slower(table, f, np.ones_like(this))
-    yield f"step time of {name} alone, over its 80% interval", ends, lambda f: _slower(table, f, this)
+    if not this.all():
+        yield f"step time of {name} alone, over its 80% interval", ends, lambda f: _slower(table, f, this)
     yield "failures", FAILURES, lambda f: _failing(table, f)
     longer = setting.training.tokens
     yield (
