@@ -194,6 +194,15 @@ def test_explain_refuses_by_name(folder: Path, arguments: list[str], word: str) 
     assert word in done.stderr
 
 
+def test_the_cluster_is_drawn_with_the_plan_or_nothing_is_written(folder: Path, tmp_path: Path) -> None:
+    asked = ("plan", folder / "workload.toml", "--out", tmp_path / "plan.json")
+    assert 0 == run(*asked, "--plot", tmp_path / "cluster.svg").returncode
+    assert "storage leaves" in (tmp_path / "cluster.svg").read_text("utf-8")
+    (tmp_path / "plan.json").unlink()
+    assert 2 == run(*asked, "--plot", tmp_path / "cluster.jpeg").returncode
+    assert not (tmp_path / "plan.json").exists()
+
+
 def test_a_bar_shows_only_on_a_terminal_and_after_a_while(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
