@@ -238,7 +238,10 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, do
         sent * experts, spread, stride, domain
     )
     once = np.where(sharded, scatter + gathers, reduce)
-    window = np.where(lay.pp > 1, 1.0 / np.maximum(lay.pp, 1), 1.0) * compute
+    late = np.where(
+        lay.vpp > 1, np.minimum(lay.pp, micro_batches) * (lay.vpp - 1) / lay.vpp, 1.0 / np.maximum(lay.pp, 1)
+    )
+    window = np.where(lay.pp > 1, late, 1.0) * compute  # interleaved, all but the last chunk is ready early
     exposed_once = exposed(once, window, stack.hidden.dp)
     each = 2 * gathers + scatter
     times = np.where(lay.pp > 1, 1, micro_batches)  # under a pipeline the weights stay gathered for the whole step

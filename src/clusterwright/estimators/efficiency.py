@@ -12,7 +12,6 @@ from pydantic import Field
 from clusterwright.hardware import FabricKind  # noqa: TC001 - pydantic reads the annotation
 from clusterwright.noun import Noun
 
-
 ANY = "megatron-bridge"
 """The stack of a job that may use any: the fastest of those known."""
 

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 ATTENTION_BACKWARD = 2.5
 """Products of a flash kernel's backward pass over those of its forward pass (five to two)."""
-CAST_BYTES = 2.0
-"""Bytes of the narrow copy of a value and of its transpose: the norm or activation before writes them itself."""
+CAST_BYTES = {"fp8": 2.0, "mxfp8": 4.0, "nvfp4": 4.0}
+"""Bytes of the narrow copies of a value. One scale a tensor: the norm or activation before writes the copy and its
+transpose itself. One scale a block: both copies are made from a bf16 value, each with its own scales."""
 STATE_CHUNK = 256
 """Chunk of the state-space scan (Dao and Gu 2024, https://arxiv.org/abs/2405.21060) [tokens]."""
 
@@ -160,8 +161,8 @@ def linear(
         )
     if not wide and machine.products()[2] < 2.0:  # noqa: PLR2004 - bytes of bf16
         every = tokens * (1.0 if groups is None else groups)
-        ahead = ahead + CAST_BYTES * every * k / machine.bandwidth
-        back = back + CAST_BYTES * every * n / machine.bandwidth
+        ahead = ahead + CAST_BYTES[machine.precision] * every * k / machine.bandwidth
+        back = back + CAST_BYTES[machine.precision] * every * n / machine.bandwidth
     return ahead, back
 
 
