@@ -82,7 +82,9 @@ def test_an_annuity_pays_price_and_capital_exactly(price: float, left: float, ra
 def test_without_cost_of_capital_an_annuity_is_straight_line_depreciation(
     price: float, left: float, periods: int
 ) -> None:
-    assert float(annuity(price, left * price, 0.0, periods)) == pytest.approx(price * (1 - left) / periods)
+    assert float(annuity(price, left * price, 0.0, periods)) == pytest.approx(
+        price * (1 - left) / periods, abs=1e-9 * price
+    )
     assert float(annuity(price, left * price, 1e-9, periods)) == pytest.approx(
         price * (1 - left) / periods, abs=1e-6 * price
     )
