@@ -67,15 +67,15 @@ class Cluster:
     root: Path
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start(self, fragment: str, topology: str, *, accelerators: int, port: int = 0) -> None:
-        """Start it from the emitted slurm.conf fragment and topology.conf."""
+    def start(self, fragment: str, topology: str, gres: str, *, accelerators: int, port: int = 0) -> None:
+        """Start it from the emitted slurm.conf fragment, topology.conf and gres.conf."""
         for name in ("munge", "state", "spool", "dev"):
             (self.root / name).mkdir()
         (self.root / "munge").chmod(0o700)
         for index in range(accelerators):
             os.mknod(self.root / "dev" / f"nvidia{index}", 0o20666, os.makedev(1, 3))
         port = port or 20000 + 100 * (os.getpid() % 120)  # another run may be on this machine
-        names = _configure(self.root, fragment, topology, accelerators=accelerators, port=port)
+        names = _configure(self.root, fragment, topology, gres, port=port)
         self._start_munge()
         self._run("slurmctld", "-c", "-D", "-f", str(self.root / "slurm.conf"))
         for name in names:
@@ -162,8 +162,8 @@ class Cluster:
         raise AssertionError(msg)
 
 
-def _configure(root: Path, fragment: str, topology: str, *, accelerators: int, port: int) -> list[str]:
-    """Write the configuration: the fragment's node line gains what makes it virtual, no more."""
+def _configure(root: Path, fragment: str, topology: str, gres: str, *, port: int) -> list[str]:
+    """Write the configuration: the fragment's node line gains what makes it virtual, devices are clones; no more."""
     lines, names = [], []
     for line in fragment.splitlines():
         if line.startswith("NodeName="):
@@ -181,8 +181,6 @@ def _configure(root: Path, fragment: str, topology: str, *, accelerators: int, p
     conf = _CONF.format(root=root, host=socket.gethostname().split(".")[0], port=port)
     (root / "slurm.conf").write_text(conf + "\n".join(lines) + "\n", encoding="utf-8")
     (root / "topology.conf").write_text(topology, encoding="utf-8")
-    kind = next(word for word in fragment.split() if word.startswith("Gres=gpu:")).split(":")[1]
-    device = f"Name=gpu Type={kind} File={root}/dev/nvidia[0-{accelerators - 1}]"
-    (root / "gres.conf").write_text(f"NodeName={','.join(names)} {device}\n", encoding="utf-8")
+    (root / "gres.conf").write_text(gres.replace("File=/dev/", f"File={root}/dev/"), encoding="utf-8")
     (root / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n", encoding="utf-8")
     return names

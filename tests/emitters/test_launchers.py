@@ -11,7 +11,7 @@ from clusterwright.emitters import emit
 from clusterwright.layout import Layout
 from clusterwright.plan import Collective, Plan
 from tests.emitters.plans import make_plan, node
-from tests.emitters.readers import all_faults
+from tests.emitters.readers import all_faults, sbatch_options
 from tests.emitters.schemas import load_all
 
 HOSTS = [f"gpu{i}" for i in range(8)]
@@ -105,6 +105,14 @@ def test_an_accelerator_is_parted_only_for_a_job_smaller_than_it() -> None:
     plan = plan.model_copy(update={"chosen": plan.chosen.model_copy(update={"estimate": small})})
     (config,) = load_all(emit(plan, "mig").files["mig-parted.yaml"])
     assert {"1g.20gb": 4} == config["mig-configs"]["all-1g.20gb"][0]["mig-devices"]
+
+
+@pytest.mark.parametrize(("version", "segment"), [("", ""), ("23.11", ""), ("24.05", "9"), ("25.05", "9")])
+def test_slurm_keeps_scale_up_domains_whole_only_where_its_version_is_known_to(version: str, segment: str) -> None:
+    plan = make_plan(Layout(tp=8, dp=18, global_batch=144), hardware=node(domain=72))
+    bundle = emit(plan, "slurm", {"slurm_version": version} if version else {})
+    assert segment == sbatch_options(bundle.files["job.sbatch"]).get("--segment", "")
+    assert (not segment) == ("scale-up domains over several nodes" in [u.what for u in bundle.unsupported])
 
 
 def test_a_copy_of_hsdp_stays_inside_a_node() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -46,7 +47,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[slurm_cluster.
     files = emit(whole_cluster(), "slurm").files
     running = slurm_cluster.Cluster(tmp_path_factory.mktemp("slurm"))
     try:
-        running.start(files["slurm.conf.fragment"], files["topology.conf"], accelerators=8)
+        running.start(files["slurm.conf.fragment"], files["topology.conf"], files["gres.conf"], accelerators=8)
         yield running
     finally:
         running.stop()
@@ -77,6 +78,22 @@ def leaf_of(topology: str) -> dict[str, str]:
             name, nodes = line.split()
             found |= dict.fromkeys(nodes.removeprefix("Nodes=").split(","), name)
     return found
+
+
+def test_slurm_itself_reads_nodes_devices_and_leaves_from_the_fragments(cluster: slurm_cluster.Cluster) -> None:
+    plan = whole_cluster()
+    nodes = cluster.ask("scontrol", "-o", "show", "node").splitlines()
+    assert 64 == len(nodes)
+    assert {"Gres=gpu:h100:8"} == {word for line in nodes for word in line.split() if word.startswith("Gres=")}
+    shown = cluster.ask("scontrol", "show", "topology")
+    leaves = re.findall(r"SwitchName=(leaf\d+) Level=0 .*Nodes=(\S+)", shown)
+    expanded = [set(cluster.ask("scontrol", "show", "hostnames", names).split()) for _, names in leaves]
+    assert set(leaf_of(emit(plan, "slurm").files["topology.conf"])) == set().union(*expanded)
+    assert [8] * 8 == [len(names) for names in expanded]
+    assert "SwitchName=spine Level=1" in shown
+    partition = cluster.ask("scontrol", "-o", "show", "partition", "gpu")
+    assert "OverSubscribe=EXCLUSIVE" in partition
+    assert "TotalNodes=64" in partition
 
 
 def test_ranks_land_where_the_rank_map_says_and_under_the_fewest_leaves(

@@ -45,6 +45,13 @@ def left_to_you(job: Job, training: Training, defaults: str) -> tuple[Unsupporte
         ),
         Unsupported("optimizer settings", f"the plan chooses AdamW and nothing of it: {defaults}"),
     ]
+    asked = (
+        ("optimizer", "" if training.optimizer == "adamw" else training.optimizer),
+        ("offload", ", ".join(training.offload)),
+        ("recompute_modules", ", ".join(training.recompute_modules or ())),
+    )
+    why_not = "the plan's memory counts on it and no file here says it: set it in your program"
+    found.extend(Unsupported(f"{key} = {value}", why_not) for key, value in asked if value)
     rate, why = peak_rate(job)
     if job.get("lr") is None:
         found.insert(0, Unsupported("learning rate", f"the plan chooses none; {rate} stands there, {why}"))

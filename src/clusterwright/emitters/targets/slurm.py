@@ -126,11 +126,16 @@ def _kind(job: Job) -> str:
 
 
 def _gres(job: Job) -> str:
-    files = {"nvidia": "AutoDetect=nvml", "amd": "AutoDetect=rsmi", "intel": "AutoDetect=oneapi"}[
-        job.accelerator.vendor
-    ]
-    head = "slurmd asks the driver for the devices and their links; the type must match slurm.conf."
-    return comment(head) + files + "\n"
+    if job.accelerator.vendor != "nvidia":
+        found = {"amd": "AutoDetect=rsmi", "intel": "AutoDetect=oneapi"}[job.accelerator.vendor]
+        return comment("slurmd asks the driver: its device files have no fixed numbers.") + f"{found}\n"
+    head = (
+        f"The devices of every node, of the type in slurm.conf [hardware_node.accelerators, chosen.accelerator].\n{_named(job)}\n"
+        "A slurmd that was built with NVML finds them and their NVLink by itself: AutoDetect=nvml, and no line."
+    )
+    last = job.node.accelerators - 1
+    files = "/dev/nvidia0" if last == 0 else f"/dev/nvidia[0-{last}]"
+    return comment(head) + f"NodeName={','.join(job.node_names)} Name=gpu Type={_kind(job)} File={files}\n"
 
 
 def _slurm_conf(job: Job) -> str:
