@@ -58,6 +58,16 @@ def test_independent_rails_have_the_switches_of_the_published_sheet(nodes: int, 
     assert switches == int(fabric.independent_rails(nodes, 8, 64, 1.0).switches)
 
 
+# Published by the number of leaves alone. ByteDance MegaScale: eight for 64 servers of 8 x 200 Gb/s, ports of 400 Gb/s
+# halved towards them. Alibaba HPN 7.0: sixteen for 128 nodes of 8 x 2 x 200 Gb/s in two planes, 1.067:1.
+@pytest.mark.parametrize(
+    ("nodes", "radix", "ratio", "leaves"), [(64, 128, 1.0, 8), (128, 128 + 120, 128 / 120, 16 // 2)]
+)
+def test_one_group_of_a_published_network_has_its_leaves(nodes: int, radix: int, ratio: float, leaves: int) -> None:
+    found = fabric.shared_spine(np.array([nodes, nodes + 1]), 8, radix, ratio)
+    assert [leaves, 2 * leaves] == list(found.leaf)
+
+
 def test_the_two_rules_differ_for_the_same_nodes() -> None:
     shared, rails = (f(2048, 8, 64, 1.0).switches for f in LAWS)
     assert (1280, 768) == (int(shared), int(rails))
