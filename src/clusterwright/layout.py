@@ -10,6 +10,7 @@ from clusterwright.noun import Noun
 
 Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "hsdp", "distopt"]
 Recompute = Literal["none", "selective", "full"]
+RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe_act", "moe", "shared_experts"]
 Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
 Framework = Literal["megatron", "torchtitan", "fsdp", "deepspeed", "any"]
 

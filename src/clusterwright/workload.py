@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, StrictBool, StrictInt, StrictStr, V
 from clusterwright import units
 from clusterwright.errors import InputError, nearest
 from clusterwright.files import read_text
-from clusterwright.layout import Framework, Precision
+from clusterwright.layout import Framework, Precision, RecomputeModule
 from clusterwright.noun import Noun
 
 _LARGEST = 2**53
@@ -80,7 +80,12 @@ class Training(Noun):
     framework: Framework = "any"
     method: Literal["full", "lora", "qlora"] = "full"
     lora_rank: PositiveInt = 16
-    optimizer: Literal["adamw"] = "adamw"
+    optimizer: Literal["adamw", "adamw-8bit", "precision-aware"] = "adamw"
+    """``precision-aware``: moments and gradients in bf16; ``adamw-8bit``: moments of a byte, no fp32 master weights."""
+    offload: tuple[Literal["optimizer", "activations"], ...] = ()
+    """What host memory holds instead of the accelerators'."""
+    recompute_modules: tuple[RecomputeModule, ...] | None = None
+    """What selective recompute drops, by Megatron-Core's names; none: as the framework does it."""
 
     @model_validator(mode="after")
     def _batch(self) -> Training:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from clusterwright.errors import InputError
 from clusterwright.estimators.grid import Layouts
 from clusterwright.estimators.job import Job
+from clusterwright.estimators.keeping import Saving
 from clusterwright.estimators.training import run
 from clusterwright.facility import NetworkChoice, NetworkNeed
 from clusterwright.hardware import FabricKind
@@ -114,6 +115,7 @@ def weigh_networks_of_plan(plan: Plan) -> tuple[NetworkChoice, ...]:
         year=plan.catalogue_date.year + (plan.catalogue_date.month - 1) / 12,
         method=training.method,
         lora_rank=training.lora_rank,
+        saving=Saving.asked(training),
     )
     return weigh_networks(job, plan.chosen.layout)
 

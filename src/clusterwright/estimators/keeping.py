@@ -6,9 +6,12 @@ import functools
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from clusterwright.noun import Noun
+
+if TYPE_CHECKING:
+    from clusterwright.workload import Training
 
 FUSED_LOGIT = 4.0
 """Bytes of a logit where loss and softmax are one kernel: itself and its gradient, in bf16."""
@@ -44,6 +47,16 @@ class Saving:
     """Whether tensor parallelism divides norms and residuals too."""
     rank: Literal["fullest", "first", "last"] = "fullest"
     """Whose memory: of the fullest pipeline stage, or of the first or last."""
+
+    @classmethod
+    def asked(cls, training: Training) -> Saving:
+        """What a workload asks for."""
+        return cls(
+            optimizer="" if training.optimizer == "adamw" else training.optimizer,
+            offload_optimizer=1.0 if "optimizer" in training.offload else None,
+            offload_activations="activations" in training.offload,
+            recomputed=training.recompute_modules,
+        )
 
 
 class OptimizerStates(Noun):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from clusterwright.laws import memory
+from clusterwright.layout import RecomputeModule
 from clusterwright.model import Attention, Block, Experts, FeedForward, LatentAttention, StateSpace
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     Floats = NDArray[Any]
 
 EIGHT_BIT = ("fp8", "mxfp8", "nvfp4")
-MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe_act", "moe", "shared_experts")
+MODULES = get_args(RecomputeModule)
 """Modules that selective recompute can drop, by Megatron-Core's names."""
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import SHARDINGS, Layouts
 from clusterwright.estimators.job import data_ranks, expert_ranks, parameters_a_rank
+from clusterwright.estimators.keeping import Saving
 from clusterwright.estimators.training import USABLE_MEMORY
 from clusterwright.laws import pipeline
 from clusterwright.search.propose import AXES, Rule
@@ -55,6 +56,9 @@ def memory_bounds(job: Job, batch: int) -> list[Rule]:
     sizes = {"weight": WEIGHT, "gradient": stack.gradient, "optimizer": stack.optimizer}
     if job.method != "full":
         sizes = {"weight": QUANTISED, "gradient": 0.0, "optimizer": 0.0}
+    elif job.saving != Saving():
+        sizes = {"weight": WEIGHT, "gradient": 0.0, "optimizer": 0.0}
+    width = 0.0 if job.saving.offload_activations else WIDTH
 
     def states(*axes: Integers) -> Flags:
         return np.asarray(_states(job, sizes, *axes) > limit)
@@ -63,7 +67,7 @@ def memory_bounds(job: Job, batch: int) -> list[Rule]:
         tp, cp, pp, vpp, _, dp, _, micro_batch = axes
         held = pipeline.in_flight(np.maximum(batch // (dp * micro_batch), 1), pp, vpp) * -(-job.model.layers // pp)
         values = held * micro_batch * job.sequence_length / cp * job.model.hidden / tp
-        return np.asarray(_states(job, sizes, *axes[:-1]) + WIDTH * values > limit)
+        return np.asarray(_states(job, sizes, *axes[:-1]) + width * values > limit)
 
     return [Rule(STATES, AXES[:-1], states), Rule(INPUTS, AXES, inputs)]
 

@@ -10,6 +10,7 @@ from clusterwright.errors import InfeasibleError
 from clusterwright.estimators.cost import Quote, committed_cost, node_power, rent_cost, run_power
 from clusterwright.estimators.fabric import Topology, design_fabric
 from clusterwright.estimators.goodput import with_reclaims
+from clusterwright.estimators.keeping import Saving
 from clusterwright.estimators.networks import radix_for
 from clusterwright.estimators.storage import storage_of_plan
 from clusterwright.estimators.training import Job
@@ -54,7 +55,7 @@ class Setting:
         return Job(
             self.model, kind.accelerator, kind.node, sequence_length=work.sequence_length, precision=work.precision,
             framework=work.framework, year=self.year, method=work.method, lora_rank=work.lora_rank,
-            oversubscription=self.oversubscription,
+            oversubscription=self.oversubscription, saving=Saving.asked(work),
         )  # fmt: skip
 
     def rates_of(self, quote: Quote, accelerators_a_node: int) -> FailureRates:
