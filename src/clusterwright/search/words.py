@@ -158,6 +158,10 @@ def assumptions(setting: Setting, workload: Workload, of_money: tuple[str, ...] 
         found.append(f"global_batch {asked.global_batch} is taken as {batch} sequences ({tokens:,.2f}M tokens)")
     if setting.training.framework == "any":
         found.append("framework any: planned as Megatron runs it")
+    if setting.training.offload:
+        found.append(
+            f"offload {', '.join(setting.training.offload)}: its memory is counted, its time on the host is not"
+        )
     if setting.write_bytes_per_s is None:
         found.append(
             "storage is chosen to write a checkpoint behind the job within ten minutes, or within 1% of the mean time "
