@@ -17,6 +17,7 @@ from clusterwright.hardware import Accelerator, FabricKind, Node
 from clusterwright.layout import Layout
 from clusterwright.measurement import TrainingRun
 from clusterwright.model import Attention, Block, Experts, FeedForward, Model
+from clusterwright.workload import Training
 
 GIB = 2.0**30
 H100 = Accelerator(
@@ -287,3 +288,32 @@ def test_gigabytes_are_told_from_gibibytes() -> None:
     assert 10.0 == measured_memory_gib(run())
     assert np.isclose(10e9 / GIB, measured_memory_gib(run(framework="Megatron-Bridge")) or 0.0)
     assert np.isclose(10e9 / GIB, measured_memory_gib(run("max allocated 9.31 GiB (10.00 GB)")) or 0.0)
+
+
+def training(**asked: object) -> Training:
+    return Training.model_validate({"tokens": 1e9, "sequence_length": 4096, "global_batch": 64, **asked})
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"optimizer": "precision-aware"},
+        {"optimizer": "adamw-8bit"},
+        {"offload": ("optimizer",)},
+        {"offload": ("activations",)},
+    ],
+)
+def test_what_a_workload_asks_for_saves_memory(asked: dict[str, object]) -> None:
+    saving = Saving.asked(training(**asked))
+    assert total(work(saving=saving), recompute="selective") < total(work(), recompute="selective")
+
+
+def test_a_workload_that_asks_for_nothing_changes_nothing() -> None:
+    assert Saving() == Saving.asked(training())
+
+
+def test_the_modules_of_a_workload_are_dropped() -> None:
+    saving = Saving.asked(training(recompute_modules=("mlp", "moe")))
+    assert total(work(model=MIXTURE, saving=saving), recompute="selective") < total(
+        work(model=MIXTURE), recompute="selective"
+    )
