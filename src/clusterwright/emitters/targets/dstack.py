@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusterwright.emitters.bundle import Bundle, Noted, Unsupported
-from clusterwright.emitters.cloud import chip_name
+from clusterwright.emitters.bundle import Noted
+from clusterwright.emitters.cloud import rented
 from clusterwright.emitters.kubernetes import MOUNT, Object
-from clusterwright.emitters.launch import SCRIPT, announced, launcher, program_of
+from clusterwright.emitters.launch import SCRIPT
 from clusterwright.emitters.programs.program import KEYS_NEEDED, KEYS_TAKEN
 from clusterwright.emitters.target import Target
 from clusterwright.emitters.writing import yaml_text
@@ -29,26 +29,12 @@ BACKENDS = {
 _RUN = f'NODE_RANK="$DSTACK_NODE_RANK" MASTER_ADDR="$DSTACK_MASTER_NODE_IP" bash {MOUNT}/{SCRIPT}'
 
 
-def write(job: Job) -> Bundle:
-    """Fleet, task and launcher."""
-    program, chip = program_of(job), chip_name(job)
-    if isinstance(program, tuple):
-        return Bundle({}, program)
-    if chip is None:
-        return Bundle(
-            {}, (Unsupported(f"accelerator {job.chosen.accelerator}", "dstack's name of it is not known here"),)
-        )
-    files = {
-        "fleet.dstack.yml": yaml_text(
-            [_fleet(job, chip)], head=f"{job.nodes} nodes placed together.\ndstack apply -f fleet.dstack.yml"
-        ),
-        "task.dstack.yml": yaml_text(
-            [_task(job, chip, (SCRIPT, *program.files))], head="In this folder: dstack apply -f task.dstack.yml"
-        ),
-        SCRIPT: launcher(job, program),
-        **program.files,
+def _files(job: Job, chip: str, names: tuple[str, ...]) -> dict[str, str]:
+    fleet = f"{job.nodes} nodes placed together.\ndstack apply -f fleet.dstack.yml"
+    return {
+        "fleet.dstack.yml": yaml_text([_fleet(job, chip)], head=fleet),
+        "task.dstack.yml": yaml_text([_task(job, chip, names)], head="In this folder: dstack apply -f task.dstack.yml"),
     }
-    return Bundle(files, (*announced(job, program), *_left(job)))
 
 
 def _resources(job: Job, chip: str) -> Object:
@@ -106,22 +92,10 @@ def _task(job: Job, chip: str, names: tuple[str, ...]) -> Object:
     }
 
 
-def _left(job: Job) -> list[Unsupported]:
-    found = [
-        Unsupported(
-            "shared storage",
-            "data_dir and checkpoint_dir are folders of the instance here; mount the shared file system on them",
-        )
-    ]
-    if job.chosen.offer.provider not in BACKENDS:
-        found.append(
-            Unsupported("backend", f"{job.chosen.offer.provider} is none of dstack's; every one that you have is tried")
-        )
-    if job.chosen.offer.term not in ("on-demand", "spot"):
-        found.append(
-            Unsupported(f"term = {job.chosen.offer.term}", "a reservation is named in the fleet by its own number")
-        )
-    return found
-
-
-TARGET = Target("dstack", "fleet with cluster placement, task and launcher", ("image", *KEYS_NEEDED), KEYS_TAKEN, write)
+TARGET = Target(
+    "dstack",
+    "fleet with cluster placement, task and launcher",
+    ("image", *KEYS_NEEDED),
+    KEYS_TAKEN,
+    rented("dstack", _files, BACKENDS, "they are folders of the instance here; mount the shared file system on them"),
+)

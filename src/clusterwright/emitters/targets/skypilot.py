@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusterwright.emitters.bundle import Bundle, Noted, Unsupported
-from clusterwright.emitters.cloud import chip_name
-from clusterwright.emitters.launch import SCRIPT, announced, launcher, program_of
+from clusterwright.emitters.bundle import Noted
+from clusterwright.emitters.cloud import rented
+from clusterwright.emitters.launch import SCRIPT
 from clusterwright.emitters.programs.program import KEYS_NEEDED, KEYS_TAKEN
 from clusterwright.emitters.target import Target
 from clusterwright.emitters.writing import yaml_text
@@ -35,18 +35,10 @@ CLOUDS = (
 _RUN = f'export NODE_RANK="$SKYPILOT_NODE_RANK"\nMASTER_ADDR="$(head -n 1 <<<"$SKYPILOT_NODE_IPS")"\nexport MASTER_ADDR\nexec bash {SCRIPT}\n'
 
 
-def write(job: Job) -> Bundle:
-    """The task, and the launcher in the folder that it copies."""
-    program, chip = program_of(job), chip_name(job)
-    if isinstance(program, tuple):
-        return Bundle({}, program)
-    if chip is None:
-        return Bundle(
-            {}, (Unsupported(f"accelerator {job.chosen.accelerator}", "SkyPilot's name of it is not known here"),)
-        )
+def _files(job: Job, chip: str, names: tuple[str, ...]) -> dict[str, str]:
+    del names  # the whole folder is copied
     head = f"{job.chosen.accelerators} x {job.chosen.accelerator} on {job.nodes} nodes.\nIn this folder: sky jobs launch task.yaml"
-    files = {"task.yaml": yaml_text([_task(job, chip)], head=head), SCRIPT: launcher(job, program), **program.files}
-    return Bundle(files, (*announced(job, program), *_left(job)))
+    return {"task.yaml": yaml_text([_task(job, chip)], head=head)}
 
 
 def _task(job: Job, chip: str) -> Object:
@@ -76,24 +68,10 @@ def _task(job: Job, chip: str) -> Object:
     }
 
 
-def _left(job: Job) -> list[Unsupported]:
-    found = [
-        Unsupported(
-            "data and checkpoints",
-            "data_dir and checkpoint_dir must be there on every node; mount your bucket or volume on them with file_mounts",
-        )
-    ]
-    if job.chosen.offer.provider not in CLOUDS:
-        found.append(
-            Unsupported(
-                "infra", f"{job.chosen.offer.provider} is none of SkyPilot's names; it looks in every one that you have"
-            )
-        )
-    if job.chosen.offer.term not in ("on-demand", "spot"):
-        found.append(
-            Unsupported(f"term = {job.chosen.offer.term}", "reservations are named in SkyPilot's own configuration")
-        )
-    return found
-
-
-TARGET = Target("skypilot", "task for sky jobs launch, with launcher", ("image", *KEYS_NEEDED), KEYS_TAKEN, write)
+TARGET = Target(
+    "skypilot",
+    "task for sky jobs launch, with launcher",
+    ("image", *KEYS_NEEDED),
+    KEYS_TAKEN,
+    rented("SkyPilot", _files, CLOUDS, "they must be on every node; mount your bucket or volume with file_mounts"),
+)
