@@ -48,7 +48,8 @@ def layout_reasons(setting: Setting, kind: Kind, layout: Layout, pins: Mapping[s
     fits = found.memory_bytes <= USABLE_MEMORY * kind.accelerator.memory_bytes
     ratio = np.where(fits, found.step_time_s / ours.step_time_s[0], np.inf)
     parts = [*_without(layout, every, ratio), *_next(layout, every, ratio)]
-    count = f"of {len(fits):,} layouts of {layout.accelerators} accelerators {int(fits.sum()):,} fit"
+    world = "one accelerator" if layout.accelerators == 1 else f"{layout.accelerators:,} accelerators"
+    count = f"of {len(fits):,} layouts of {world} {int(fits.sum()):,} fit"
     return ("; ".join((count, *parts)),)
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 STALE_DAYS = 60
 """Age of a price from which on a plan warns."""
 RIVALS = 3
+CENTS = 100.0
+"""Less money than this is told with its cents. [USD]"""
 EQUAL = 0.005
 """Accelerator-hours within this share are as many. [1]"""
 
@@ -77,7 +79,7 @@ def _against(chosen: Candidate, rival: Candidate, objective: str) -> str:
         gap = show_duration(max(theirs.train_time_s - ours.train_time_s, 0.0))
         why = f"{ours.tokens_per_s / theirs.tokens_per_s:.2f} times the tokens a second"
         return f"faster than {name_of(rival)} by {gap} because it makes {why}"
-    gap = show_money(max(theirs.cost_usd - ours.cost_usd, 0.0))
+    gap = _money(theirs.cost_usd - ours.cost_usd)
     hours = _hours(chosen) / _hours(rival)
     ours_usd, theirs_usd = chosen.offer.usd_per_accelerator_hour, rival.offer.usd_per_accelerator_hour
     prices = f"${ours_usd:.2f} against ${theirs_usd:.2f}"
@@ -93,6 +95,11 @@ def _against(chosen: Candidate, rival: Candidate, objective: str) -> str:
     else:
         why = f"less is paid that is not used (an accelerator-hour is {prices})"
     return f"cheaper than {name_of(rival)} by {gap} because {why}"
+
+
+def _money(usd: float) -> str:
+    """A difference of money; a small one with its cents."""
+    return f"${max(usd, 0.0):.2f}" if usd < CENTS else show_money(usd)
 
 
 def _hours(one: Candidate) -> float:
@@ -124,6 +131,11 @@ def warnings(table: Table, index: int, today: date, workload: Workload) -> tuple
         found.append(
             f"how many {quote.instance} {quote.provider} can really deliver ({quote.term}) is unknown: "
             f"{chosen.nodes + chosen.spares} nodes are wanted"
+        )
+    if row.kind.there is not None and (idle := row.kind.there - chosen.nodes - chosen.spares) > 0:
+        found.append(
+            f"{idle} of the {row.kind.there} nodes stay idle: no layout of more is quicker; the batch of "
+            f"{chosen.layout.global_batch} sequences, the heads and the layers do not split over them"
         )
     if row.kind.node.power_w is None:
         found.append(f"the draw of node {row.kind.node.name} is unknown: estimated from its accelerators")
