@@ -72,3 +72,37 @@ def test_a_bus_bandwidth_far_under_the_ports_of_the_plan_is_told(plan: Plan) -> 
 
 def test_without_a_plan_nothing_is_expected() -> None:
     assert answer(STEP.format(1, 99000), None).findings == ()
+
+
+PACES = {
+    "Megatron": " iteration {step}/ 1000 | elapsed time per iteration (ms): {ms} | lm loss: 2.3E+00 |\n",
+    "torchtitan": "\x1b[31mstep: {step}  \x1b[32mloss:  8.1  \x1b[34mtps: {tps:,.0f}  \x1b[36mmfu: 30.3%\x1b[39m\n",
+    "nanotron": "iteration: {step} / 100 | elapsed_time_per_iteration_ms: {kms}K | lm_loss: 8.2 | lr: 1e-05\n",
+    "NeMo": "Epoch 0: global_step={step}.0, reduced_train_loss=2.1, train_step_timing in s={s}\n",
+    "MaxText": "completed step: {step}, seconds: {s}, TFLOP/s/device: 412.1, Tokens/s/device: 9.9, loss: 2.3\n",
+    "Trainer": " 10%|#         | {step}/1000 [10:00<1:30:00,  {s}s/it]\n",
+    "DeepSpeed": "[Rank 0] step={step}, RunningAvgSamplesPerSec=12.5, CurrSamplesPerSec={samples}, MemAllocated=9GB\n",
+}
+
+
+@pytest.mark.parametrize("framework", PACES)
+@pytest.mark.parametrize(("slower", "causes"), [(1.5, ["steps are 50% slower than planned"]), (1.0, [])])
+def test_the_pace_is_read_in_the_words_of_every_framework(
+    plan: Plan, framework: str, slower: float, causes: list[str]
+) -> None:
+    said = {
+        "ms": 1000 * slower, "kms": slower, "s": slower, "tps": 1e5 / 16 / slower, "samples": 64 / slower,
+    }  # fmt: skip
+    text = "".join(PACES[framework].format(step=step, **said) for step in range(1, 6))
+    assert [finding.cause for finding in answer(text, plan).findings] == causes
+
+
+def test_a_progress_bar_of_something_else_is_no_pace(plan: Plan) -> None:
+    assert answer("Loading checkpoint shards: 100%|####| 4/4 [00:36<00:00,  9.00s/it]\n", plan).findings == ()
+
+
+def test_a_job_with_fewer_ranks_than_the_plan_is_told_with_the_nodes_that_are_not_in_it(plan: Plan) -> None:
+    said = answer("using world size: 8, data-parallel size: 1\n", plan).findings
+    assert [finding.cause for finding in said] == ["the job runs on 8 of 16 accelerators of the plan"]
+    assert "1 nodes are not in it" in said[0].because
+    assert answer("using world size: 16, data-parallel size: 2\n", plan).findings == ()

@@ -169,7 +169,8 @@ class Observer:
         self._add(xid, where(line.raw), line, facts, f"{code} {said.severity} {said.previous}")
 
     def _take_reading(self, probe: TableProbe, line: Line, reading: Reading) -> None:
-        self.tools.add(reading.tool)
+        if reading.tool:
+            self.tools.add(reading.tool)
         kept = self.readings.setdefault(reading.name, [])
         over = [
             threshold

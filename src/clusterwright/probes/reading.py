@@ -22,6 +22,8 @@ CHUNK_BYTES = 1 << 20
 LONG_LINE_BYTES = 8 << 10
 """A longer line is cut to this much around the word that was found."""
 CONTEXT_LINES = 3
+CONTEXT_BYTES = 1024
+"""So much before a line is kept with it."""
 SAMPLE_LINES = 200
 """So many first lines of every file come out whatever they hold, to tell what kind of output it is."""
 TAIL_LINES = 600
@@ -36,13 +38,12 @@ STORM_LINES = 1000
 
 @dataclass(slots=True)
 class Line:
-    """One line that holds a wanted word, and where the few before it stand."""
+    """One line that holds a wanted word, and a piece of the text before it."""
 
     file: str
     number: int
     raw: bytes
-    body: bytes = b""
-    start: int = 0
+    piece: bytes = b""
     last: tuple[bytes, ...] = ()
     """The lines before the chunk."""
     form: bytes | None = None
@@ -51,7 +52,7 @@ class Line:
     @property
     def before(self) -> tuple[bytes, ...]:
         """The few lines before this one."""
-        return (*self.last, *_tail(self.body[max(0, self.start - 2048) : self.start]))[-CONTEXT_LINES:]
+        return (*self.last, *_tail(self.piece))[-CONTEXT_LINES:]
 
 
 @dataclass(slots=True)
@@ -112,7 +113,7 @@ class Reader:
     def _body(self, body: bytes, name: str, number: int, last: tuple[bytes, ...]) -> Iterator[Line]:
         offset = 0
         while number <= SAMPLE_LINES and 0 <= (end := body.find(b"\n", offset)) - offset <= LONG_LINE_BYTES:
-            yield Line(name, number, body[offset:end].rstrip(), body, offset, last)
+            yield Line(name, number, body[offset:end].rstrip(), _piece(body, offset), last)
             offset, number = end + 1, number + 1
         if not self.repeats.storm:
             wanted = _wanted(self.wanted, body, name, number, last, offset)
@@ -140,7 +141,7 @@ class Reader:
                 cut = max(0, match.start() - LONG_LINE_BYTES // 2) if len(raw) > LONG_LINE_BYTES else 0
                 before = b"\n".join(lines[max(0, index - CONTEXT_LINES) : index])
                 yield Line(
-                    name, number + index, raw[cut : cut + LONG_LINE_BYTES].rstrip(), before, len(before),
+                    name, number + index, raw[cut : cut + LONG_LINE_BYTES].rstrip(), before,
                     last if index < CONTEXT_LINES else (), form,
                 )  # fmt: skip
         self.repeats.storm = count >= STORM_LINES // 2
@@ -228,10 +229,10 @@ def _wanted(
         if end - start > LONG_LINE_BYTES:
             raw = body[max(start, at - LONG_LINE_BYTES // 2) : at + LONG_LINE_BYTES // 2]
             position = min(end, at + LONG_LINE_BYTES // 2)
-            yield Line(name, number, raw.rstrip(), body, start, last), position, number
+            yield Line(name, number, raw.rstrip(), _piece(body, start), last), position, number
         else:
             position = end + 1
-            yield Line(name, number, body[start:end].rstrip(), body, start, last), position, number + 1
+            yield Line(name, number, body[start:end].rstrip(), _piece(body, start), last), position, number + 1
         if position >= len(body):
             return
 
@@ -250,7 +251,11 @@ def _last(wanted: Any, text: bytes, name: str, number: int, given: deque[int]) -
         at = number - (len(lines) - 1 - index)
         if at not in out and 0 < len(lines[index]) <= LONG_LINE_BYTES and wanted.search(lines[index]) is None:
             before = b"\n".join(lines[max(0, index - CONTEXT_LINES) : index])
-            yield Line(name, at, lines[index].rstrip(), before, len(before))
+            yield Line(name, at, lines[index].rstrip(), before)
+
+
+def _piece(body: bytes, start: int) -> bytes:
+    return body[max(0, start - CONTEXT_BYTES) : start]
 
 
 def _tail(body: bytes) -> tuple[bytes, ...]:

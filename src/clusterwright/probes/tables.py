@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clusterwright.health import Evidence, Where
 from clusterwright.probes.envelope import normal_pci, pci_of_bus, where
 from clusterwright.probes.patterns import groups, pattern
+from clusterwright.probes.training import paces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,8 +67,8 @@ READINGS = (
     ("node.healthy", ("| healthy",), r"^\s*(?P<node>\S+) \| Healthy", "node health check"),
     ("ras.launched", ("launched up to operation", "elapsed time per iteration", "have not launched"), r"^\s*(?P<ranks>\d+) ranks? ha(?:s|ve) (?:launched up to operation (?P<value>\d+)|not launched)", "nccl ras"),
     ("ras.listed", ("managed by process",), r"Rank (?P<rank>\d+) -- GPU (?P<accelerator>\d+) managed by process \d+ on node (?P<node>\S+)", "nccl ras"),
+    ("job.world", ("world size", "world_size"), r"\bworld[ _]size[ :=]+(?P<value>\d+)", ""),
     ("nccl.init", ("init complete", "net/ib : using", "connected all"), r"Init COMPLETE|NET/IB : Using|Connected all (?:rings|trees)", "nccl log"),
-    ("training.step_time_ms", ("elapsed time per iteration",), r"elapsed time per iteration \(ms\):\s*(?P<value>[\d.]+)", "training log"),
     ("training.step", ("loss",), r"(?:step|iter\w*|epoch)\b.*\bloss\b\S*\s*[:=]?\s*(?P<value>\d[\d.eE+-]*)", "training log"),
 )  # fmt: skip
 CSV_NAMES = {
@@ -140,6 +141,8 @@ class TableProbe:
         for name, words, text, tool in _READINGS:
             if any(word in lower for word in words) and (match := pattern(text).search(line.raw)):
                 yield self._reading(name, groups(match), tool)
+        for name, value in paces(line.raw, lower):
+            yield Reading(name, f"{value:.6g}", "training log", {})
         if any(word in lower for word in _PERF_WORDS) and (match := pattern(PERF_ROW).search(line.raw)):
             yield from self._perf(groups(match))
         if line.raw[-1:].isdigit() and (match := pattern(COUNTER).search(line.raw)):
