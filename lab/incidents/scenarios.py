@@ -497,3 +497,23 @@ def lost_node(records: Path, scratch: Path) -> None:
         made.collect("ip.txt", *ADDRESSES)
     for file in (records / "node2").glob("rank*.log"):
         file.unlink()
+
+
+@scenario(Label("rank 5 hangs in a loop of its own before a monitored barrier", "node3", 5, cause_words=("barrier",)))
+def barrier(records: Path, scratch: Path) -> None:
+    """A barrier that names the rank that is missing."""
+    with job(records, scratch, launcher="ranks") as made:
+        made.start(*STEPS, "--barrier", "--style=bare", "--mistake=loop:5:8")
+        made.finish(50)
+
+
+@scenario(
+    Label("rank 6 runs another revision of the program, and PyTorch compares what the ranks call", "node4", 6,
+          actions=("fix-config", "investigate"), cause_words=("mismatch", "differ"))
+)  # fmt: skip
+def compared_collectives(records: Path, scratch: Path) -> None:
+    """PyTorch's own comparison of collectives (TORCH_DISTRIBUTED_DEBUG=DETAIL)."""
+    with job(records, scratch, launcher="ranks") as made:
+        told = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
+        made.start(*STEPS, "--mistake=revision:6:0", environment=told)
+        made.finish(60)

@@ -60,6 +60,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--checkpoint-dir", type=Path)
     parser.add_argument("--checkpoint-every", type=int, default=10)
     parser.add_argument("--data", type=Path, help="a file that every step reads a piece of")
+    parser.add_argument("--barrier", action="store_true", help="a monitored barrier before every step's collective")
     parser.add_argument("--links", action="store_true", help="measure the links between neighbours first")
     parser.add_argument("--pids", type=Path, help="folder for a file with the number of each rank's process")
     parser.add_argument("--mistake", type=mistake, default=Mistake(), help="KIND:RANK:STEP")
@@ -143,6 +144,8 @@ def train(weight: torch.Tensor) -> None:
         times.append(time.perf_counter())
         loss, gradient = forward_and_backward(step, weight, kept)
         times.append(time.perf_counter())
+        if SAID.barrier:
+            dist.monitored_barrier(timeout=dt.timedelta(seconds=SAID.timeout / 2))
         if not SAID.mistake.made("skip", step):
             dist.all_reduce(gradient)
         times.append(time.perf_counter())

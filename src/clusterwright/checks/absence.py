@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Together = tuple[Judgement, list[Evidence], str]
 
-TIMEOUTS = frozenset({"gloo-timeout", "watchdog-timeout", "store-timeout"})
+TIMEOUTS = frozenset({"gloo-timeout", "watchdog-timeout", "store-timeout", "barrier-reached"})
 """What ranks print that have waited too long."""
 CLOSED = frozenset({"peer-reset"})
 """What ranks print when the other end of a connection is gone."""

@@ -158,9 +158,7 @@ class Job:
             self.names(line.file, found["node"])
         if (match := pattern(job.WORLD).search(line.raw)) is not None:
             self.world = max(self.world, int(groups(match)["value"]))
-        for name, words, text in job.SETTINGS:
-            if any(word.encode() in lower for word in words) and (match := pattern(text).search(line.raw)) is not None:
-                self.settings.setdefault((name, rank), Told(groups(match)["value"], line, rank))
+        self._take_settings(rank, line, lower)
         if b" -> " in lower and (match := pattern(job.LINK).search(line.raw)) is not None:
             found = groups(match)
             if len(self.links) < KEPT_LINKS:
@@ -169,6 +167,15 @@ class Job:
             self._take_step(rank, line, said)
         elif rank in self.ranks and pattern(job.ENDED).search(line.raw) is not None:
             self.ranks[rank].ended = True
+
+    def _take_settings(self, rank: str, line: Line, lower: bytes) -> None:
+        """What every rank has alike, or should have."""
+        for name, words, text in job.SETTINGS:
+            if any(word.encode() in lower for word in words) and (match := pattern(text).search(line.raw)) is not None:
+                self.settings.setdefault((name, rank), Told(groups(match)["value"], line, rank))
+        if b"collectivefingerprint(" in lower:
+            for named, told in job.FINGERPRINT.findall(line.raw.decode("utf-8", "replace")):
+                self.settings.setdefault(("collective", named), Told(told, line, named))
 
     def _take_step(self, rank: str, line: Line, said: job.Step) -> None:
         known = self.ranks.get(rank)
@@ -225,7 +232,8 @@ class Job:
             rank = next(iter(self._ranks[file]))
         told = self.node_of(rank) if rank is not None else None
         node = told if told is not None and (row or place.node not in self.nodes()) else place.node
-        if (node is None or speaker) and self.several():
+        of_file = rank is None or rank in self._ranks.get(file, ())
+        if (node is None or speaker) and of_file and self.several():
             node = self.node_of_file(file) or node
         peer = place.peer if place.peer is not None and place.peer in evidence.text else None
         return place.model_copy(update={"node": node, "rank": rank, "peer": peer})

@@ -296,8 +296,9 @@ def _rank_of_node(node: str, echoes: list[Seen]) -> str | None:
 
 def _with_more_names(first: Finding, roots: list[Seen], echoes: list[Seen]) -> Finding:
     """Fill in the node from echoes where the root line names none and they agree on one."""
-    nodes = {one.where.node for one in (*roots, *echoes) if one.where.node}
     place = first.where
+    same = [one for one in (*roots, *echoes) if place.rank is None or one.where.rank in {None, place.rank}]
+    nodes = {one.where.node for one in same if one.where.node}
     if place.node is None and len(nodes) == 1:
         place = place.model_copy(update={"node": nodes.pop()})
     if place.rank is None and place.node is not None and (rank := _rank_of_node(place.node, echoes)) is not None:

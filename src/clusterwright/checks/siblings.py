@@ -59,7 +59,7 @@ OTHER_MASTER = Judgement(
 )  # fmt: skip
 OTHER_SETTING = Judgement(
     name="other-setting", cause="one rank differs from all others in its program, settings or versions (mismatch)",
-    scope="config", action="fix-config", confidence="likely", weight=2, source=_TORCH,
+    scope="config", action="fix-config", confidence="likely", weight=1, source=_TORCH,
     because="ranks that disagree send tensors of other sizes, or other collectives",
 )  # fmt: skip
 

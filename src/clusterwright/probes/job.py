@@ -24,6 +24,7 @@ SETTINGS = (
     ("revision", ("revision", "commit"), r"\b(?:revision|commit)[ :=]+(?P<value>[0-9a-f]{7,40})\b"),
 )
 """What every rank of a job has alike, by name: words of the line, and its pattern."""
+FINGERPRINT = re.compile(r"Rank (\d+) is running collective: CollectiveFingerPrint\((.*?), TensorDtypes=")
 TABLE_TERMINATED = r"exitcode\s*: -15 \(pid: \d+\)\s+\(SIGTERM\)"
 SYSLOG_HOST = r"^\s*(?:<\d+>)?(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) (?P<node>[A-Za-z0-9][\w.-]*) [\w.()/-]+(?:\[\d+\])?:"
 LINK = r"\brank (?P<source>\d+) ?-+> ?(?:rank )?(?P<target>\d+)\b.*?(?P<value>\d+(?:\.\d+)?) ?GB/s"
@@ -55,6 +56,7 @@ WORDS = (
     "commit",
     "master_addr",
     "rdzv_endpoint",
+    "collectivefingerprint(",
 )
 """Each line that is read here holds one."""
 COMMON = frozenset({" loss", "inet ", " done", "complete", "finished", "revision", "commit"})
