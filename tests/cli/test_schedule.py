@@ -62,8 +62,20 @@ def test_a_wrong_file_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert 1 == len(told.err.strip().splitlines())
 
 
-def test_the_words_fit_a_hundred_columns(capsys: pytest.CaptureFixture[str]) -> None:
-    run()
+EXAMPLE = Path(__file__).parents[2] / "examples" / "queue" / "jobs.csv"
+
+
+def test_on_the_example_backfill_waits_less_and_topology_spreads_less(capsys: pytest.CaptureFixture[str]) -> None:
+    found = rows(capsys, str(EXAMPLE), "--nodes", "96", "--leaf-nodes", "16")
+    assert found["piecemeal"]["deadlock"]
+    assert found["backfill"]["mean_wait_s"] < found["gang"]["mean_wait_s"] / 2
+    assert 1.0 == found["topology"]["leaves_over_fewest"]
+    assert found["topology"]["mean_wait_s"] <= found["backfill"]["mean_wait_s"]
+
+
+@pytest.mark.parametrize("asked", [(), (str(EXAMPLE), "--nodes", "96", "--leaf-nodes", "16")])
+def test_the_words_fit_a_hundred_columns(capsys: pytest.CaptureFixture[str], asked: tuple[str, ...]) -> None:
+    run(*asked)
     assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 100
 
 

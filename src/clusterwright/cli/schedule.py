@@ -103,6 +103,7 @@ def _text(document: dict[str, object]) -> str:
 
 def _story(row: dict[str, object], jobs: int) -> Iterable[str]:
     """What came of the jobs under one policy, where few are there or some are stuck."""
+    from clusterwright.report import wrapped
     from clusterwright.units import show_duration
 
     ran, stuck = row["ran"], row["stuck"]
@@ -124,4 +125,4 @@ def _story(row: dict[str, object], jobs: int) -> Iterable[str]:
     if stuck:
         names = ", ".join(stuck[:SHOWN]) + (" ..." if len(stuck) > SHOWN else "")
         idle = row["held_idle_nodes"]
-        yield f"  {names}: for ever, each holds nodes that the others wait for ({idle:,} nodes idle)"
+        yield wrapped("  ", f"{names}: for ever, each holds nodes that the others wait for ({idle:,} nodes idle)", 4)
