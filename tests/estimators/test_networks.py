@@ -90,3 +90,14 @@ def test_fewer_nics_than_accelerators_serve_several_each(node: Node) -> None:
     found = networks.compute_network(half, 70, 1.0, PARTS)
     assert found is not None
     assert [(0, 1), (2, 3), (4, 5), (6, 7)] == [r.accelerators for r in networks.rails_of(half, found.design)]
+
+
+@pytest.mark.parametrize(("nodes", "radix"), [(100, 128), (40, 64), (200, 64)])
+def test_a_storage_network_grows_as_far_as_it_says(nodes: int, radix: int) -> None:
+    design = networks.design_storage_fabric(nodes, 2, 200e9, radix, 16, 4 / 3, PARTS)
+    assert design is not None
+    most = networks.design_storage_fabric(design.max_nodes, 2, 200e9, radix, 16, 4 / 3, PARTS)
+    beyond = networks.design_storage_fabric(design.max_nodes + 1, 2, 200e9, radix, 16, 4 / 3, PARTS)
+    assert most is not None
+    assert most.tiers == design.tiers
+    assert beyond is None or beyond.tiers > design.tiers

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from clusterwright.facility import FacilityFigures
     from clusterwright.hardware import FabricParts, Node, SwitchPart
 
+SIZES_AT_ONCE = 512
+"""Numbers of nodes that are tried together when looking how far a network grows. [1]"""
 SAME = 1e-6
 """Share by which two bandwidths may differ and still be the same switch. [1]"""
 
@@ -119,9 +121,14 @@ def _most_nodes(nodes: int, nics: int, devices: int, radix: int, oversubscriptio
     """Nodes to which the design grows with the same tiers and storage."""
     if tiers == 1:
         return (radix - devices) // nics
-    sizes = np.arange(nodes, radix * radix // nics + nodes)
-    holds = laws.storage_fabric(sizes, nics, devices, radix, oversubscription).tiers > 0
-    return int(sizes[np.argmin(holds) - 1]) if not holds.all() else int(sizes[-1])
+    # Beyond some size one more group of leaves does not spread evenly any more: growth ends at the first that fails.
+    least, most = nodes, nodes + radix * radix // nics
+    while most - least > 1:
+        sizes = np.unique(np.linspace(least, most, SIZES_AT_ONCE, dtype=np.int64))
+        holds = laws.storage_fabric(sizes, nics, devices, radix, oversubscription).tiers > 0
+        failed = len(sizes) - 1 if holds.all() else int(np.argmin(holds))
+        least, most = int(sizes[failed - 1]), int(sizes[failed])
+    return least
 
 
 def management_network(nodes: int, switches: int, figures: FacilityFigures) -> Network:

@@ -218,10 +218,13 @@ def storage_fabric(
     storage = np.where(own > 0, own, np.maximum(-(-ports // np.maximum(r // 2, 1)), 2)) * (ports > 0)
     up_storage = -(-ports // np.maximum(storage, 1))
     spine = np.zeros(n.shape, dtype=np.int64)
-    for count in range(int(np.max(r, initial=1)), 0, -1):
+    for count in range(1, int(np.max(r, initial=1)) + 1):
         each, each_storage = -(-up // count), -(-up_storage // count)
         room = (-(-n // groups) + count * each <= r) & (up_storage + count * each_storage <= r)
-        spine = np.where(room & (leaves * each + storage * each_storage <= r), count, spine)
+        fewest = (spine == 0) & room & (leaves * each + storage * each_storage <= r)
+        spine = np.where(fewest, count, spine)
+        if spine.all():
+            break
     one = n * k + ports <= r
     two = ~one & (down > 0) & (spine > 0)
     spread = spine * (leaves * -(-up // np.maximum(spine, 1)) + storage * -(-up_storage // np.maximum(spine, 1)))
