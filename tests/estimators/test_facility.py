@@ -101,6 +101,12 @@ def test_power_within_the_limit_but_not_with_cooling_is_a_warning(plan: Plan, re
     assert 100e3 == rest.power.limit_w
 
 
+def test_a_storage_network_that_cannot_be_designed_is_told(rest: Facility) -> None:
+    left = tuple(n for n in rest.networks if n.purpose != "storage")
+    told = facility.warnings_of(rest.model_copy(update={"networks": left}))
+    assert any("storage network" in text for text in told)
+
+
 def test_a_plan_that_chose_nothing_has_no_facility(plan: Plan) -> None:
     nothing = plan.model_copy(update={"chosen": None, "facility": None})
     assert nothing == facility.with_facility(nothing, FIGURES, PARTS, RATES)

@@ -192,6 +192,8 @@ def warnings_of(facility: Facility) -> tuple[str, ...]:
             f"power: {limit:,.0f} kW are enough for the computers; with cooling at PUE {power.pue:g} the site draws "
             f"{power.site_power_w / 1e3:,.0f} kW"
         )
+    if facility.network("storage") is None:
+        found.append("storage network: more nodes than two tiers hold; it is in neither the networks nor the power")
     storage = facility.storage
     if storage is not None and not storage.deliverers:
         found.append(
