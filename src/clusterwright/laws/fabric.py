@@ -292,8 +292,9 @@ def _clos(nodes: Count, leaves_per_group: Count, radix: Count, oversubscription:
     spread = -(-needed // np.maximum(two_spine, 1))
     half = r // 2
     pods = -(-leaf // np.maximum(half, 1))
-    core_links = np.maximum(_even_divisor(half, r // np.maximum(pods, 1)), 1)
-    by_tier = [tiers == t for t in (1, 2, 3)]
+    three = tiers == 3  # noqa: PLR2004 - three tiers
+    core_links = np.maximum(_even_divisor(half, r // np.maximum(pods, 1)), 1) if three.any() else half
+    by_tier = [tiers == 1, tiers == 2, three]  # noqa: PLR2004 - two tiers
 
     def pick(one: Integers | int, two: Integers | int, three: Integers | int) -> Integers:
         return np.select(by_tier, [one, two, three], 0).astype(np.int64)
@@ -302,7 +303,7 @@ def _clos(nodes: Count, leaves_per_group: Count, radix: Count, oversubscription:
         tiers=tiers.astype(np.int64),
         leaf=pick(1, leaf, leaf),
         spine=pick(0, two_spine, pods * up),
-        core=pick(0, 0, up * (half // core_links)),
+        core=pick(0, 0, up * (half // np.maximum(core_links, 1))),
         node_leaf_cables=pick(n * k, n * k, n * k),
         leaf_spine_cables=pick(0, leaf * two_spine * spread, leaf * up),
         spine_core_cables=pick(0, 0, pods * up * half),
