@@ -10,7 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 TORCH ?= $(or $(CLUSTERWRIGHT_TORCH),$(PYTHON))
 EXAMPLE := examples/llama-3.1-70b/workload.toml
 
-.PHONY: help plan test check format docs transcripts bench incidents soak fuzz matrix clean
+.PHONY: help plan test check format docs transcripts bench incidents soak fuzz matrix proofs clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,11 @@ test: $(VENV)/installed-dev ## all tests with coverage; says what could not be t
 	.ci/programs
 	PYTHON=$(PYTHON) .ci/libraries >$(VENV)/libraries.sh
 	. $(VENV)/libraries.sh; $(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term
+
+proofs: $(VENV)/installed-dev ## which program read which target's files, in docs/reference/targets.md
+	.ci/programs
+	PYTHON=$(PYTHON) .ci/libraries >$(VENV)/libraries.sh
+	. $(VENV)/libraries.sh; CLUSTERWRIGHT_PROOFS=write $(BIN)/python -m pytest -q -p no:xdist tests/emitters
 
 check: $(VENV)/installed-dev ## style, types, floors
 	$(BIN)/ruff check

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.emitters.plans import make_plan
+from tests.emitters.proofs import Proofs
 
 if TYPE_CHECKING:
     from clusterwright.plan import Plan
 
 collect_ignore = ["probes"]  # run by another interpreter
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep which program read which target."""
+    config.pluginmanager.register(Proofs())
 
 
 @pytest.fixture

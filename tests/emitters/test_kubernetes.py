@@ -52,6 +52,7 @@ def pods_of(tree: object) -> Iterator[dict[str, Any]]:
             yield from pods_of(inner)
 
 
+@pytest.mark.reader("the schema and CEL rules of its CustomResourceDefinition")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_custom_resources_hold_before_their_own_schema(target: str, case: str) -> None:
@@ -119,6 +120,7 @@ def test_hyper_nodes_hold_before_their_schema_and_name_every_host_once() -> None
     assert HOSTS.split(",") == [m["selector"]["exactMatch"]["name"] for m in members]
 
 
+@pytest.mark.reader("kubernetes-validate (strict), bash, shellcheck")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_core_objects_and_scripts_hold_before_their_readers(target: str, case: str) -> None:

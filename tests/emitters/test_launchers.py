@@ -38,12 +38,14 @@ def test_a_skypilot_task_asks_for_the_nodes_and_chips_of_the_plan_where_the_offe
 
 
 @pytest.mark.interpreter("CLUSTERWRIGHT_SKYPILOT")
+@pytest.mark.reader("SkyPilot 0.14: sky.Task", "skypilot")
 def test_skypilot_itself_reads_the_task() -> None:
     program = "import sys, json, sky; t = sky.Task.from_yaml_config(json.load(sys.stdin)); print(t.num_nodes)"
     assert "8" == read_by("CLUSTERWRIGHT_SKYPILOT", program, document("skypilot", "task.yaml", make_plan()))
 
 
 @pytest.mark.interpreter("CLUSTERWRIGHT_DSTACK")
+@pytest.mark.reader("dstack 0.22: its own configuration parser", "dstack")
 @pytest.mark.parametrize("name", ["fleet.dstack.yml", "task.dstack.yml"])
 def test_dstack_itself_reads_fleet_and_task(name: str) -> None:
     module = "dstack._internal.core.models.configurations"

@@ -84,6 +84,7 @@ def catalogue_plans() -> dict[str, Plan]:
     return found
 
 
+@pytest.mark.reader("Megatron 0.19: parse_args, validate_args, TransformerConfig", "megatron")
 def test_megatron_accepts_the_arguments_of_every_plan() -> None:
     plans = {**PLANS, **catalogue_plans()}
     assert len(plans) > 100
@@ -98,6 +99,7 @@ def test_megatron_accepts_the_arguments_of_every_plan() -> None:
     assert expected == ask("megatron", cases, MEGATRON)
 
 
+@pytest.mark.reader("Megatron Bridge 0.6: ConfigContainer and all that it checks", "megatron-bridge")
 def test_megatron_bridge_accepts_the_configuration_of_every_plan() -> None:
     cases, expected = [], {}
     for name, plan in {**PLANS, **catalogue_plans()}.items():
@@ -112,6 +114,7 @@ def test_megatron_bridge_accepts_the_configuration_of_every_plan() -> None:
     assert expected == ask("bridge", cases, MEGATRON, "megatron-bridge-0.6")
 
 
+@pytest.mark.reader("DeepSpeed 0.19: DeepSpeedConfig", "deepspeed")
 @pytest.mark.parametrize(
     ("layout", "stage"),
     [
@@ -135,6 +138,7 @@ TITAN_CASES = [
 ]
 
 
+@pytest.mark.reader("torchtitan 0.3 and 0.2: ConfigManager", "torchtitan")
 @pytest.mark.parametrize("version", ["0.3", "0.2"])
 def test_torchtitan_reads_the_degrees_of_the_plan(version: str, tmp_path: Path) -> None:
     cases, expected = [], []
@@ -151,6 +155,23 @@ def test_torchtitan_reads_the_degrees_of_the_plan(version: str, tmp_path: Path) 
     assert expected == ask("torchtitan", cases, f"torchtitan-{version}")
 
 
+@pytest.mark.reader("torch 2.13: DeviceMesh and fully_shard", "fsdp")
+@pytest.mark.parametrize(
+    ("layout", "mesh"),
+    [
+        (Layout(dp=64, sharding="fsdp", global_batch=512), [1, 64]),
+        (Layout(dp=64, sharding="hsdp", global_batch=512, recompute="full"), [8, 8]),
+        (Layout(dp=64, sharding="zero2", global_batch=512), [1, 64]),
+        (Layout(dp=64, sharding="none", global_batch=512), [64, 1]),
+    ],
+)
+def test_torch_shares_a_network_over_the_mesh_of_the_plan(layout: Layout, mesh: list[int]) -> None:
+    program = emit(make_plan(layout, model=LLAMA_8B), "fsdp").files["plan_fsdp.py"]
+    answer = ask("fsdp", {"world": 64, "program": program, "width": 128})
+    assert {"mesh": mesh, "names": ["replicate", "shard"], "rows": 128 // mesh[1]} == answer
+
+
+@pytest.mark.reader("Megatron-Core 0.19: groups of 200 layouts", "megatron")
 def test_a_rank_talks_with_those_that_the_rank_map_puts_beside_it() -> None:
     draw = random.Random(20261130)
     cases, expected = [], []

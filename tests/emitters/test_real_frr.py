@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from clusterwright.plan import Plan
 
+READER = pytest.mark.reader("FRR: bgpd and zebra of 6 switches, vtysh", "frr")
 DAEMONS = Path("/usr/lib/frr")
 LEAVES, SPINES = 4, 2
 """Of `ethernet_plan`."""
@@ -141,6 +142,7 @@ def ping(size: int, to: int, *, times: int = 1) -> bool:
     return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
 
+@READER
 def test_frr_itself_accepts_every_configuration(files: Mapping[str, str], tmp_path: Path) -> None:
     absent()
     assert {f"{name}/frr.conf" for name in NAMES} == {name for name in files if name != "MANIFEST.json"}
@@ -152,12 +154,14 @@ def test_frr_itself_accepts_every_configuration(files: Mapping[str, str], tmp_pa
             assert (name, 0) == (name, done.returncode), done.stdout + done.stderr
 
 
+@READER
 def test_every_leaf_reaches_every_other_through_all_spines(network: Path) -> None:
     pairs = [(a, b) for a in range(1, LEAVES + 1) for b in range(1, LEAVES + 1) if a != b]
     assert until(lambda: all(paths(a, b) == {"swp1", "swp2"} for a, b in pairs)), {p: paths(*p) for p in pairs}
     assert network.exists()
 
 
+@READER
 def test_large_packets_pass_and_a_small_link_is_found(network: Path) -> None:
     assert network.exists()
     assert until(lambda: paths(1, 2) == {"swp1", "swp2"})
@@ -172,6 +176,7 @@ def test_large_packets_pass_and_a_small_link_is_found(network: Path) -> None:
             ip("-n", space("leaf-1"), "link", "set", port, "mtu", "9216")
 
 
+@READER
 def test_a_cut_link_is_left_and_its_neighbour_is_met_again(network: Path) -> None:
     assert network.exists()
     assert until(lambda: paths(1, 2) == {"swp1", "swp2"})

@@ -14,7 +14,10 @@ from clusterwright.layout import Layout
 from tests.emitters.plans import make_plan
 from tests.emitters.schemas import load_all
 
-pytestmark = pytest.mark.interpreter("CLUSTERWRIGHT_RAY")
+pytestmark = [
+    pytest.mark.interpreter("CLUSTERWRIGHT_RAY"),
+    pytest.mark.reader("Ray 2.60, running the program of the RayJob", "kuberay"),
+]
 PROBE = Path(__file__).parent / "probes" / "ray_probe.py"
 PAYLOAD = """\
 #!/usr/bin/env bash

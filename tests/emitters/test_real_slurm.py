@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from clusterwright.plan import Plan
 
+pytestmark = pytest.mark.reader("Slurm: slurmctld, 64 slurmd, sbatch", "slurm")
 LAYOUT = Layout(tp=8, pp=4, dp=2, sharding="distopt", global_batch=64)
 PAYLOAD = """\
 #!/usr/bin/env bash

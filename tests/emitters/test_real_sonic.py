@@ -101,10 +101,12 @@ def emitted() -> dict[str, Any]:
     return read
 
 
+@pytest.mark.reader("SONiC's own YANG models, by yanglint", "sonic")
 def test_the_models_of_sonic_accept_the_fragment(tmp_path: Path) -> None:
     assert "" == verdict(emitted(), tmp_path)
 
 
+@pytest.mark.reader("SONiC's own YANG models, by yanglint", "sonic")
 @pytest.mark.parametrize(
     ("name", "key", "leaf", "value"),
     [
