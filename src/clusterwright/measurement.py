@@ -63,6 +63,7 @@ _TEXTS = (
     "sharding",
     "recompute",
     "mem_kind",
+    "saving",
     "notes",
 )
 _LARGEST = 1e15

@@ -1,6 +1,7 @@
 """Memory at its peak: the limits it must meet, and published figures."""
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from clusterwright.estimators.job import Job
 from clusterwright.estimators.keeping import Saving, shipped
 from clusterwright.estimators.kept import MODULES
 from clusterwright.estimators.residency import device_bytes, hold, reserved_bytes
-from clusterwright.estimators.said import measured_memory_gib, saving_of
+from clusterwright.estimators.said import from_column, measured_memory_gib, saving_of, to_column
 from clusterwright.hardware import Accelerator, FabricKind, Node
 from clusterwright.layout import Layout
 from clusterwright.measurement import TrainingRun
@@ -317,3 +318,33 @@ def test_the_modules_of_a_workload_are_dropped() -> None:
     assert total(work(model=MIXTURE, saving=saving), recompute="selective") < total(
         work(model=MIXTURE), recompute="selective"
     )
+
+
+@given(
+    st.sampled_from(["", *shipped().optimizer]),
+    st.sampled_from([None, True, False]),
+    st.sampled_from([None, 0.0, 0.25, 1.0]),
+    st.sampled_from([None, (), ("mlp", "moe_act")]),
+    st.sampled_from(["fullest", "first", "last"]),
+)
+def test_what_a_run_saves_goes_through_a_column(
+    optimizer: str,
+    flag: bool | None,  # noqa: FBT001 - drawn by hypothesis
+    share: float | None,
+    modules: tuple[str, ...] | None,
+    rank: Literal["fullest", "first", "last"],
+) -> None:
+    saving = Saving(
+        optimizer=optimizer, in_backward=flag, compiled=flag, offload_optimizer=share, recomputed=modules, rank=rank
+    )
+    assert saving == from_column(to_column(saving))
+
+
+@given(st.text(max_size=40))
+def test_a_column_of_anything_is_read(text: str) -> None:
+    assert isinstance(from_column(text), Saving)
+
+
+def test_the_column_goes_before_the_notes() -> None:
+    told = run("8-bit AdamW", saving="rank=last")
+    assert Saving(rank="last") == saving_of(told)

@@ -40,7 +40,7 @@ SAME_COUNT = 0.005
 """Relative difference of parameter counts that tells nothing: norms and biases."""
 DEFAULT_NIC_BITS_PER_S = {"volta": 12.5e9, "ampere": 200e9, "ada": 25e9}
 """Scale-out bandwidth of one accelerator in the usual node of its time; 400 Gb/s for all later ones [bit/s]."""
-RAN_IN = 1.02
+RAN_IN = 0.97
 """Share of an accelerator's memory up to which a run that did run may be estimated: what there is beside context and
 libraries, and the estimate's own error."""
 COLUMNS = tuple(f for f in Layouts.__dataclass_fields__)

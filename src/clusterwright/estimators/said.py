@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from clusterwright.estimators.keeping import Saving
+from clusterwright.estimators.keeping import Saving, shipped
 from clusterwright.estimators.kept import MODULES
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from clusterwright.measurement import TrainingRun
 
 GIB, GB = float(2**30), 1e9
@@ -25,6 +28,8 @@ TELLING = re.compile(
     r"adam|adafactor|offload|optimizer|recompute_modules|ablation|chunked|cumulative|fus|liger|compile|flash|rank|lora|int[48]|nf4"
 )
 """What is in every text that tells something."""
+FLAGS = tuple(field.name for field in fields(Saving) if "bool" in str(field.type))
+CHOICES = {"loss": ("fused", "chunked", "whole"), "rank": ("fullest", "first", "last")}
 STEPS = (
     "packed",
     "compile",
@@ -38,7 +43,9 @@ STEPS = (
 
 
 def saving_of(run: TrainingRun) -> Saving:
-    """What a run does about memory, as far as its model's name, precision and notes tell."""
+    """What a run does about memory: as its column ``saving`` says, or its model's name, precision and notes."""
+    if column := run.text("saving"):
+        return from_column(column)
     words = " ".join(run.text(c) for c in ("model", "precision_as_printed", "precision", "notes")).lower()
     told = any(word in run.text("framework").lower() for word in OPTIONAL_SEQUENCE_PARALLEL) and bool(run.text("notes"))
     if not (told or TELLING.search(words)):
@@ -58,6 +65,48 @@ def saving_of(run: TrainingRun) -> Saving:
     if told:
         facts["sequence_parallel"] = bool(re.search(r"seq(uence)?[ -]parallel", words))
     return Saving(rank=_rank(run, words), **facts)
+
+
+def to_column(saving: Saving) -> str:
+    """What a run does about memory in a column of a table: fields that are not left to the stack.
+
+    >>> to_column(Saving(optimizer="adamw-8bit", recomputed=("mlp", "moe_act"), offload_activations=True))
+    'optimizer=adamw-8bit offload_activations=yes recomputed=mlp+moe_act'
+    """
+    found = []
+    for field in fields(Saving):
+        value = getattr(saving, field.name)
+        if value == field.default:
+            continue
+        text = "+".join(value) or "none" if isinstance(value, tuple) else str(value)
+        found.append(f"{field.name}={ {'True': 'yes', 'False': 'no'}.get(text, text) }")
+    return " ".join(found)
+
+
+def from_column(text: str) -> Saving:
+    """The inverse of `to_column`; what it does not know is left to the stack.
+
+    >>> from_column("rank=last recomputed=none offload_optimizer=0.25 optimizer=none-such")
+    Saving(optimizer='', ..., offload_optimizer=0.25, ..., recomputed=(), ..., rank='last')
+    """
+    words = (word.partition("=") for word in text.split())
+    told = {name: _value(name, value) for name, _, value in words}
+    return Saving(**{name: value for name, value in told.items() if value is not None})
+
+
+def _value(name: str, text: str) -> Any:  # noqa: ANN401 - the value of any field
+    """The value of a field of `Saving`; none where there is no such field or value."""
+    if name in FLAGS:
+        return {"yes": True, "no": False}.get(text)
+    if name == "recomputed":
+        modules = () if text == "none" else tuple(text.split("+"))
+        return modules if all(module in MODULES for module in modules) else None
+    if name == "offload_optimizer":
+        share = re.fullmatch(r"(0|1|0?\.\d+|1\.0+|0\.0+)", text)
+        return float(text) if share else None
+    table = shipped()
+    tables: dict[str, Collection[str]] = {"optimizer": table.optimizer, "quantised": table.quantised, **CHOICES}
+    return text if text in tables.get(name, ()) else None
 
 
 def measured_memory_gib(run: TrainingRun) -> float | None:
