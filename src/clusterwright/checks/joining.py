@@ -63,13 +63,15 @@ class Job:
     masters: dict[tuple[str, str | None], Told] = field(default_factory=dict)
     """By file and rank."""
     settings: dict[tuple[str, str], Told] = field(default_factory=dict)
-    """By name and rank."""
+    """By name, and rank or node."""
     links: list[Told] = field(default_factory=list)
     sockets: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     """Addresses of both ends -> segments sent, and sent again."""
     socket_lines: dict[tuple[str, str], Line] = field(default_factory=dict)
     mtus: dict[tuple[str, str, str], Told] = field(default_factory=dict)
     """By file, port and the bridge that it belongs to."""
+    throughput: tuple[float, float, str, Line] | None = None
+    """Least and most of all ranks, the rank that has the least, the line: of the last report."""
     world: int = 0
     began: dict[str, tuple[float, str, Line]] = field(default_factory=dict)
     """First time that a file tells."""
@@ -92,9 +94,17 @@ class Job:
         self._take_table(line, lower)
         self._take_address(line, lower)
         self._take_socket(line, lower)
+        if b"mnetpt/rnk" in lower and (match := pattern(job.THROUGHPUT).search(line.raw)) is not None:
+            found = groups(match)
+            self.throughput = (float(found["least"]), float(found["most"]), found["rank"], line)
+        if b" score=" in lower and (match := pattern(job.NODE_OF_RANK).search(line.raw)) is not None:
+            found = groups(match)
+            self.node_of_rank[found["rank"]] = found["node"]
         rank = job.rank_of(line.raw) or job.rank_of_file(line.file)
         if any(word in lower for word in MASTERS) and (match := pattern(job.MASTER).search(line.raw)) is not None:
             self.masters.setdefault((line.file, rank), Told(groups(match)["value"], line))
+        if (speaker := rank or job.node_of_nccl(line.raw)) is not None and len(self.settings) < KEPT_RANKS:
+            self._take_settings(speaker, line, lower)
         if rank is not None and len(self.ranks) < KEPT_RANKS:
             self._ranks[line.file].add(rank)
             self._take_rank(rank, line, lower)
@@ -158,7 +168,6 @@ class Job:
             self.names(line.file, found["node"])
         if (match := pattern(job.WORLD).search(line.raw)) is not None:
             self.world = max(self.world, int(groups(match)["value"]))
-        self._take_settings(rank, line, lower)
         if b" -> " in lower and (match := pattern(job.LINK).search(line.raw)) is not None:
             found = groups(match)
             if len(self.links) < KEPT_LINKS:
@@ -168,11 +177,11 @@ class Job:
         elif rank in self.ranks and pattern(job.ENDED).search(line.raw) is not None:
             self.ranks[rank].ended = True
 
-    def _take_settings(self, rank: str, line: Line, lower: bytes) -> None:
-        """What every rank has alike, or should have."""
+    def _take_settings(self, speaker: str, line: Line, lower: bytes) -> None:
+        """What every rank has alike, or should have; the speaker is a rank, or a node."""
         for name, words, text in job.SETTINGS:
             if any(word.encode() in lower for word in words) and (match := pattern(text).search(line.raw)) is not None:
-                self.settings.setdefault((name, rank), Told(groups(match)["value"], line, rank))
+                self.settings.setdefault((name, speaker), Told(groups(match)["value"], line, speaker))
         if b"collectivefingerprint(" in lower:
             for named, told in job.FINGERPRINT.findall(line.raw.decode("utf-8", "replace")):
                 self.settings.setdefault(("collective", named), Told(told, line, named))

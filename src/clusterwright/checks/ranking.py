@@ -69,7 +69,7 @@ def findings(observer: Observer) -> list[Finding]:
         lowest = min(one.weight for one in seen)
         roots = [one for one in seen if one.weight == lowest]
     roots, echoes = _fold(roots, seen)
-    roots, echoes = _victims(roots, echoes)
+    roots, echoes = _victims(*_everywhere(roots, echoes, len(observer.job.known_ranks())))
     unplaced = [_unblame(root) for root in roots] if observer.job.several() else [False]
     made = [_finding(root, echoes if index == 0 else []) for index, root in enumerate(roots[:KEPT_FINDINGS])]
     made[0] = _with_more_names(made[0], [] if unplaced[0] else roots, [] if unplaced[0] else echoes)
@@ -205,21 +205,37 @@ def _fold(roots: list[Seen], seen: list[Seen]) -> tuple[list[Seen], list[Seen]]:
     return kept, sorted(echoes, key=lambda one: one.order)
 
 
+def _everywhere(roots: list[Seen], echoes: list[Seen], known: int) -> tuple[list[Seen], list[Seen]]:
+    """What most ranks print of their program is no matter of one of them."""
+    first = roots[0]
+    same = [root for root in roots if root.judgement.name == first.judgement.name]
+    ranks = {root.where.rank for root in same} - {None}
+    if first.judgement.scope != "job" or len(ranks) < max(MANY_VICTIMS, known // 2 + 1):
+        return roots, echoes
+    _unplace(first, same, f"printed by {len(ranks)} ranks: the same on all, so it is no matter of one node")
+    return [root for root in roots if root is first or root not in same], [*same[1:], *echoes]
+
+
+def _unplace(first: Seen, same: list[Seen], because: str) -> None:
+    """Let one stand for all of its kind, at what place they have in common."""
+    nodes = {root.where.node for root in same}
+    first.where = Where(node=nodes.pop() if len(nodes) == 1 else None)
+    first.because = because
+    first.evidence = [line.model_copy(update={"where": first.where}) for line in first.evidence]
+    first.count = sum(root.count for root in same)
+
+
 def _victims(roots: list[Seen], echoes: list[Seen]) -> tuple[list[Seen], list[Seen]]:
     """What several ranks print that wait or do not fit together: none of them is the place."""
     told = [root for root in roots if root.judgement.name not in WAITING | DISAGREEING]
-    if told and told[0] is roots[0]:
+    if told:
         victims = [root for root in roots if root.judgement.name in DISAGREEING]
         return [root for root in roots if root not in victims], [*victims, *echoes]
     ranks = {_who(root) for root in roots} - {None}
     if len(ranks) < MANY_VICTIMS or len({root.judgement.name for root in roots}) > 1:
         return roots, echoes
     first = roots[0]
-    nodes = {root.where.node for root in roots}
-    first.where = Where(node=nodes.pop() if len(nodes) == 1 else None)
-    first.because = f"printed by {len(ranks)} ranks or nodes, none of which is the place"
-    first.evidence = [line.model_copy(update={"where": first.where}) for line in first.evidence]
-    first.count = sum(root.count for root in roots)
+    _unplace(first, roots, f"printed by {len(ranks)} ranks or nodes, none of which is the place")
     return [first], sorted([*roots[1:], *echoes], key=lambda one: one.order)
 
 

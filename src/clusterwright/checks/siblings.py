@@ -19,6 +19,10 @@ ENOUGH = 3
 ENOUGH_STEPS = 4
 SLOWER = 2.0
 """From so many times the siblings' median a rank is a straggler."""
+FAR_SLOWER = 3.0
+"""From so many times on it is certain."""
+SLOW_RANK = 0.8
+"""Below this share of the fastest rank's throughput a rank is a straggler."""
 SHARE_OF_STEP = 0.1
 """A part that is slow must be this share of the step, or the step does not feel it."""
 SLOW_LINK = 0.25
@@ -26,6 +30,8 @@ SLOW_LINK = 0.25
 LOST = 0.005
 """From this share of segments that were sent again a connection loses packets."""
 LOST_SEGMENTS = 20
+NO_PART = ("eta", "remaining", "left", "total", "since", "uptime", "timeout", "elapsed")
+"""What is no part of a step; but for the time of an iteration."""
 WAITING = ("comm", "wait", "sync", "reduce", "barrier", "exposed", "bubble", "recv", "send", "gather", "all-to-all")
 """Parts of a step in which a rank waits for the others: the one that is waited for has the least of them."""
 SHOWN_RANKS = 4
@@ -59,7 +65,7 @@ OTHER_MASTER = Judgement(
 )  # fmt: skip
 OTHER_SETTING = Judgement(
     name="other-setting", cause="one rank differs from all others in its program, settings or versions (mismatch)",
-    scope="config", action="fix-config", confidence="likely", weight=1, source=_TORCH,
+    scope="config", action="fix-config", confidence="likely", weight=2, source=_TORCH,
     because="ranks that disagree send tensors of other sizes, or other collectives",
 )  # fmt: skip
 
@@ -72,6 +78,7 @@ def compare(job: Job) -> list[Together]:
     """
     return [
         *_stragglers(job),
+        *_least_throughput(job),
         *_slow_links(job),
         *_lossy(job),
         *_other_mtu(job),
@@ -81,28 +88,47 @@ def compare(job: Job) -> list[Together]:
 
 
 def _stragglers(job: Job) -> list[Together]:
-    worst: dict[str, tuple[float, str, list[str]]] = {}
+    worst: dict[str, tuple[float, float, str, list[str]]] = {}
     medians = {
         rank: {name: statistics.median(kept) for name, kept in known.parts.items() if len(kept) >= ENOUGH_STEPS}
         for rank, known in job.ranks.items()
     }
     whole = statistics.median([max(parts.values()) for parts in medians.values() if parts] or [0.0])
-    for name in {name for parts in medians.values() for name in parts}:
+    for name in dict.fromkeys(name for parts in medians.values() for name in parts):
         values = {rank: parts[name] for rank, parts in medians.items() if name in parts}
         usual = statistics.median(values.values())
-        if len(values) < ENOUGH or any(word in name for word in WAITING):
+        if len(values) < ENOUGH or not _is_work(name):
             continue
         slow = [rank for rank, value in values.items() if value > SLOWER * usual and value > SHARE_OF_STEP * whole]
         if slow and len(slow) * 2 < len(values):
             most = max(values[rank] for rank in slow)
             said = f"{name} takes {_ranks(slow, job)} {most:.3g} s in the median, the others {usual:.3g} s"
-            worst[name] = (most - usual, said, sorted(slow, key=int))
+            worst[name] = (most - usual, most / max(usual, 1e-9), said, sorted(slow, key=int))
     if not worst:
         return []
-    _, said, slow = max(worst.values())
+    _, ratio, said, slow = max(worst.values())
     place = _place(slow, job)
     lines = [evidence_of(job.ranks[rank].line, place) for rank in slow[:SHOWN_RANKS]]
-    return [(STRAGGLER, lines, said)]
+    fault = STRAGGLER if ratio >= FAR_SLOWER else STRAGGLER.model_copy(update={"confidence": "likely"})
+    return [(fault, lines, said)]
+
+
+def _is_work(name: str) -> bool:
+    """Whether a duration is a part of the step that a rank spends on its own work."""
+    words = set(name.replace("-", " ").split())
+    return not any(word in name for word in WAITING) and (not words & set(NO_PART) or "iteration" in words)
+
+
+def _least_throughput(job: Job) -> list[Together]:
+    """The rank that Megatron's own report shows far under the fastest."""
+    if job.throughput is None:
+        return []
+    least, most, rank, line = job.throughput
+    if least >= SLOW_RANK * most:
+        return []
+    said = f"rank {rank} does {least:g} TFLOP/s, the fastest {most:g}"
+    fault = STRAGGLER.model_copy(update={"confidence": "likely"})
+    return [(fault, [evidence_of(line, Where(node=job.node_of(rank), rank=rank))], said)]
 
 
 def _ranks(ranks: list[str], job: Job) -> str:
@@ -205,23 +231,17 @@ def _other_master(job: Job) -> list[Together]:
 
 
 def _other_setting(job: Job) -> list[Together]:
-    """The one rank that has another value than all others, or the one node."""
+    """The one rank that has another value than all others, or the ranks of one node."""
     found: list[Together] = []
-    for name in {name for name, _ in job.settings}:
-        members = {rank: told for (named, rank), told in job.settings.items() if named == name}
-        odd = _odd(members)
-        nodes = {job.node_of(rank) for rank, _, _ in odd}
-        if (
-            odd
-            and (len(odd) == 1 or (len(nodes) == 1 and None not in nodes))
-            and len({told.value for _, told, _ in odd}) == 1
-        ):
-            place = _place([rank for rank, _, _ in odd], job)
-            lines = [evidence_of(told.line, place) for _, told, _ in odd][:SHOWN_RANKS]
-            said = (
-                f"{name} of {_ranks([rank for rank, _, _ in odd], job)}: {odd[0][1].value}, of all others: {odd[0][2]}"
-            )
-            found.append((OTHER_SETTING, lines, said))
+    for name in dict.fromkeys(name for name, _ in job.settings):
+        odd = _odd({speaker: told for (named, speaker), told in job.settings.items() if named == name})
+        ranks = [speaker for speaker, _, _ in odd if speaker.isdigit()]
+        place = _place(ranks, job) if ranks else Where(node=odd[0][0] if len(odd) == 1 else None)
+        if len({told.value for _, told, _ in odd}) != 1 or (place.rank is None and place.node is None):
+            continue
+        lines = [evidence_of(told.line, place) for _, told, _ in odd][:SHOWN_RANKS]
+        who = _ranks(ranks, job) if ranks else place.node
+        found.append((OTHER_SETTING, lines, f"{name} of {who}: {odd[0][1].value}, of all others: {odd[0][2]}"))
     return found
 
 

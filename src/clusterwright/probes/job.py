@@ -13,7 +13,7 @@ from clusterwright.probes.patterns import groups, pattern
 
 STEP = r"\b(?:step|iter(?:ation)?)\b[ :=#]*(?P<step>\d+)"
 RANK = r"\[(?:default)?rank ?(?P<rank>\d+)\]|\bRank[ :](?P<rank2>\d+)\b|\brank[ :=](?P<rank3>\d+)\b"
-NODE_OF_RANK = r"\d\d:\d\d:\d\d\S* (?P<node>[A-Za-z][\w.-]*\d) .*?\brank[ :=]?(?P<rank>\d+)\b|^\s*(?:\[[^\]]*\]:?)?(?P<node2>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank2>\d+) n?ranks\b|Rank (?P<rank3>\d+) -- GPU \d+ managed by process \d+ on node (?P<node3>\S+)"
+NODE_OF_RANK = r"\d\d:\d\d:\d\d\S* (?P<node>[A-Za-z][\w.-]*\d) .*?\brank[ :=]?(?P<rank>\d+)\b|^\s*(?:\[[^\]]*\]:?)?(?P<node2>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank2>\d+) n?ranks\b|Rank (?P<rank3>\d+) -- GPU \d+ managed by process \d+ on node (?P<node3>\S+)|\bRank=(?P<rank4>\d+) Node=(?P<node4>\S+) Score="
 ADDRESS = r"^\s*inet (?P<address>\d+\.\d+\.\d+\.\d+)/\d+ .*(?:scope global|brd)|^(?P<address2>\d+\.\d+\.\d+\.\d+)\s+(?P<node2>[A-Za-z][\w.-]*)\s*$|NodeAddr=(?P<address3>\d+\.\d+\.\d+\.\d+) NodeHostName=(?P<node3>\S+)|(?P<node4>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO Bootstrap ?: Using \S+?:(?P<address4>\d+\.\d+\.\d+\.\d+)<"
 TABLE_HOST = r"^\s*(?:\[[^\]]*\]:)?\s*host\s*: (?P<node>\S+)"
 TABLE_RANK = r"^\s*(?:\[[^\]]*\]:)?\s*rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)"
@@ -24,8 +24,10 @@ SETTINGS = (
     ("revision", ("revision", "commit"), r"\b(?:revision|commit)[ :=]+(?P<value>[0-9a-f]{7,40})\b"),
 )
 """What every rank of a job has alike, by name: words of the line, and its pattern."""
+THROUGHPUT = r"MnEtpt/Rnk: (?P<least>[\d.]+)TF/(?P<rank>\d+) \| MxEtpt/Rnk: (?P<most>[\d.]+)TF/\d+"
 FINGERPRINT = re.compile(r"Rank (\d+) is running collective: CollectiveFingerPrint\((.*?), TensorDtypes=")
 TABLE_TERMINATED = r"exitcode\s*: -15 \(pid: \d+\)\s+\(SIGTERM\)"
+NCCL_HOST = r"^\s*(?:\[[^\]]*\]:? ?)?(?P<node>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL"
 SYSLOG_HOST = r"^\s*(?:<\d+>)?(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) (?P<node>[A-Za-z0-9][\w.-]*) [\w.()/-]+(?:\[\d+\])?:"
 LINK = r"\brank (?P<source>\d+) ?-+> ?(?:rank )?(?P<target>\d+)\b.*?(?P<value>\d+(?:\.\d+)?) ?GB/s"
 WORLD = r"\bworld[ _]size[ :=]+(?P<value>\d+)"
@@ -57,9 +59,15 @@ WORDS = (
     "master_addr",
     "rdzv_endpoint",
     "collectivefingerprint(",
+    "mnetpt/rnk",
+    " score=",
+    "torch 2.",
+    "torch version",
 )
 """Each line that is read here holds one."""
-COMMON = frozenset({" loss", "inet ", " done", "complete", "finished", "revision", "commit"})
+COMMON = frozenset(
+    {" loss", "inet ", " done", "complete", "finished", "revision", "commit", "torch 2.", "torch version"}
+)
 WORDS_ALONE = tuple(word for word in WORDS if word not in COMMON)
 """Words of the prefilter. The common ones are looked for in the first and last lines alone: a run prints millions."""
 UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
@@ -69,6 +77,7 @@ ROW = re.compile(r"\s*(?:\[[^\]]*\]:)?\s*(?:exitcode|error_file|traceback)\s*: "
 LOCAL = re.compile(r"^\[default(\d+)\]:|\blocal_rank: ?(\d+)")
 FULL_RANK = re.compile(r"(?<!local_)\brank[ :=]+\d|\[rank ?\d+\]", re.IGNORECASE)
 FILE_RANK = re.compile(r"(?:^|[_.-])rank[_-]?(\d+)(?=[_.-]|$)")
+FILE_NODE = re.compile(r"(?:node|host|worker|compute|gpu-?node|cn|nid|ip-)[\w-]*\d+", re.IGNORECASE)
 FOLDER_NODE = re.compile(r"[A-Za-z][A-Za-z_-]*\d+(?:[.-][\w-]+)*")
 
 
@@ -88,6 +97,16 @@ def rank_of(raw: bytes) -> str | None:
     """
     match = pattern(RANK).search(raw)
     return None if match is None else groups(match)["rank"]
+
+
+def node_of_nccl(raw: bytes) -> str | None:
+    """The host that begins a line of NCCL.
+
+    >>> node_of_nccl(b"gpu-07:88:99 [3] NCCL INFO NCCL version 2.27.3"), node_of_nccl(b"NCCL version 2.27.3")
+    ('gpu-07', None)
+    """
+    match = pattern(NCCL_HOST).search(raw)
+    return None if match is None else groups(match)["node"]
 
 
 def step_of(raw: bytes) -> Step | None:
@@ -153,11 +172,15 @@ def node_of_file(name: str, known: set[str]) -> str | None:
     ...     node_of_file("a.txt", set()),
     ... )
     ('node3', 'gpu-07', None)
+    >>> node_of_file("out/node-12.log", set()), node_of_file("out/step12.log", set())
+    ('node-12', None)
     """
     path = PurePath(name)
     stem = path.name
     for node in sorted(known, key=len, reverse=True):
         if node in path.parts or re.search(rf"(?:^|[_.-]){re.escape(node)}(?=[_.-]|$)", stem):
             return node
-    folder = path.parent.name
-    return folder if FOLDER_NODE.fullmatch(folder) and not FILE_RANK.search(folder) else None
+    folder, name = path.parent.name, stem.partition(".")[0]
+    if FOLDER_NODE.fullmatch(folder) and not FILE_RANK.search(folder):
+        return folder
+    return name if FILE_NODE.fullmatch(name) else None
