@@ -152,6 +152,12 @@ def legal_layouts(model: Model, training: Training, limits: Limits, bounds: Iter
     return Space(layouts, recomputes, each * _size(axes), {why: each * n for why, n in refused.items()})
 
 
+def count_candidates(model: Model, training: Training, limits: Limits) -> int:
+    """Layouts that `legal_layouts` would look at, legal or not."""
+    recomputes = _codes("recompute", RECOMPUTES, RECOMPUTES, limits.pins)
+    return len(recomputes) * _size(_values(model, training, limits))
+
+
 def _sieve(axes: list[dict[str, Integers]], tests: list[Rule]) -> tuple[dict[str, Integers], dict[str, int]]:
     """Cross the axes one after the other and keep what breaks no rule."""
     rows: dict[str, Integers] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ import numpy as np
 from clusterwright.estimators.cost import node_power, rent_cost, run_power
 from clusterwright.search.bounds import INPUTS, STATES, memory_bounds
 from clusterwright.search.candidate import Setting, fabric_of, make, spares_of
+from clusterwright.search.cores import shared
 from clusterwright.search.evaluate import Best, Useful, best_by_nodes, complexity
-from clusterwright.search.propose import Limits, legal_layouts
+from clusterwright.search.propose import Limits, count_candidates, legal_layouts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from clusterwright.estimators.cost import Quote
     from clusterwright.plan import Candidate
     from clusterwright.search.offers import Kind
-    from clusterwright.search.propose import Space
     from clusterwright.workload import Constraints
 
     Floats = NDArray[np.float64]
@@ -114,34 +115,65 @@ def evaluate(
     alike: dict[tuple[object, ...], list[Kind]] = {}
     for kind in kinds:
         alike.setdefault(kind.alike, []).append(kind)
+    tasks = [_Task(setting, tuple(same), max_accelerators, pins, bounded) for same in alike.values()]
     groups: list[Group] = []
     counts: Counter[str] = Counter({"candidates": 0, "legal": 0, "fits": 0, "out of memory": 0})
     refused: Counter[str] = Counter()
-    for number, same in enumerate(alike.values()):
-        node = same[0].node
-        limits = Limits(node.accelerators, node.scale_up_domain, max_accelerators, same[0].max_nodes, pins)
-        bounds = memory_bounds(setting.job(same[0]), setting.training.batch_sequences) if bounded else ()
-        space = legal_layouts(setting.model, setting.training, limits, bounds)
-        group = _group(setting, tuple(same), space)
-        groups.append(group)
-        refused.update(space.refused)
-        found = {"candidates": space.candidates, "legal": space.legal, "fits": group.best.fits}
-        counts.update({**found, "out of memory": group.best.too_large})
-        refused["it fits with less recomputing"] += space.legal - group.best.fits - group.best.too_large
+    for task, found in zip(tasks, shared(_evaluated, tasks, sum(task.candidates for task in tasks)), strict=True):
+        groups.append(Group(task.kinds, found.best, found.useful))
+        refused.update(found.refused)
+        fits, failed = found.best.fits, found.best.too_large
+        counts.update({"candidates": task.candidates, "legal": found.legal, "fits": fits, "out of memory": failed})
+        refused["it fits with less recomputing"] += found.legal - fits - failed
         if progress is not None:
-            progress((number + 1) / len(alike))
+            progress(len(groups) / len(tasks))
     if bounded and not counts["fits"] and (refused[STATES] or refused[INPUTS]):
         return evaluate(setting, kinds, max_accelerators, pins, bounded=False)  # to say how much is missing
     return _table(setting, tuple(groups), counts, refused)
 
 
-def _group(setting: Setting, kinds: tuple[Kind, ...], space: Space) -> Group:
-    node, lay = kinds[0].node, space.layouts
+@dataclass(frozen=True)
+class _Task:
+    """Kinds of node of equal value, to be evaluated."""
+
+    setting: Setting
+    kinds: tuple[Kind, ...]
+    max_accelerators: int
+    pins: Mapping[str, int | str]
+    bounded: bool
+
+    @property
+    def limits(self) -> Limits:
+        node, most = self.kinds[0].node, self.max_accelerators
+        return Limits(node.accelerators, node.scale_up_domain, most, self.kinds[0].max_nodes, self.pins)
+
+    @functools.cached_property
+    def candidates(self) -> int:
+        """Layouts that will be looked at."""
+        return count_candidates(self.setting.model, self.setting.training, self.limits)
+
+
+@dataclass(frozen=True)
+class _Evaluated:
+    """What is left of the layouts on one kind of node."""
+
+    best: Best
+    useful: Useful
+    legal: int
+    refused: Mapping[str, int]
+
+
+def _evaluated(task: _Task) -> _Evaluated:
+    setting, kind = task.setting, task.kinds[0]
+    job, training, node = setting.job(kind), setting.training, kind.node
+    bounds = memory_bounds(job, training.batch_sequences) if task.bounded else ()
+    space = legal_layouts(setting.model, training, task.limits, bounds)
+    lay = space.layouts
     nodes = np.flatnonzero(np.bincount(lay.tp * lay.cp * lay.pp * lay.dp // node.accelerators))
     useful = setting.useful(nodes, node.accelerators)
-    cheapest = min((q for k in kinds for q in k.quotes), key=lambda q: q.usd_per_node_hour)
-    job, steps = setting.job(kinds[0]), setting.training.steps
-    return Group(kinds, best_by_nodes(job, space, useful, cheapest, steps, setting.calibration), useful)
+    cheapest = min((q for k in task.kinds for q in k.quotes), key=lambda q: q.usd_per_node_hour)
+    best = best_by_nodes(job, space, useful, cheapest, training.steps, setting.calibration)
+    return _Evaluated(best, useful, space.legal, space.refused)
 
 
 def tabulate(table: Table, setting: Setting | None = None, groups: tuple[Group, ...] | None = None) -> Table:
