@@ -57,6 +57,7 @@ def diagnose(
     observer = Observer(knowledge)
     reader = Reader(any_of(observer.words()), progress)
     observer.take(reader.lines(paths), reader.repeats)
+    observer.dumps = reader.dumps
     if reader.unreadable and len(reader.unreadable) >= len(reader.files) and not reader.bytes_read:
         raise InputError(reader.unreadable[0])
     found = indexed(ranked(observer), observer.readings) + (

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clusterwright.checks.limits import over
 from clusterwright.checks.observing import is_bad
+from clusterwright.checks.recorded import recorded
 from clusterwright.checks.topology import odd_connections
 from clusterwright.knowledge import Judgement, Threshold, Xid
 
@@ -149,8 +151,9 @@ def judge_together(observer: Observer) -> list[tuple[Judgement, list[Evidence], 
                     f"{len(links)} NVLink of GPU {accelerator} is down",
                 )
             )
-    matrix = odd_connections(observer.readings.get("topology.row", []))
-    return together + _straggling(observer) + _apart(observer) + _behind(observer) + matrix
+    told = odd_connections(observer.readings.get("topology.row", [])) + over(observer.readings)
+    told += recorded(observer.dumps)
+    return together + _straggling(observer) + _apart(observer) + _behind(observer) + told
 
 
 def _straggling(observer: Observer) -> list[tuple[Judgement, list[Evidence], str]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from clusterwright.knowledge import Fault, Judgement, Knowledge, Threshold
     from clusterwright.probes.reading import Line
+    from clusterwright.probes.recorder import Dump
     from clusterwright.probes.repeats import Repeats
 
 KEPT_LINES = 5
@@ -63,6 +64,8 @@ class Observer:
     readings: dict[str, list[Evidence]] = field(default_factory=dict)
     tables: dict[str, TableProbe] = field(default_factory=dict)
     job: Job = field(default_factory=Job)
+    dumps: list[Dump] = field(default_factory=list)
+    """What the ranks' flight recorders hold."""
     _blocks: dict[str, tuple[int, Where]] = field(default_factory=dict)
     """The last heading of a file, and its line."""
     _touched: list[Observation] = field(default_factory=list)

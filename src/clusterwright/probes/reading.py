@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clusterwright.errors import InputError
+from clusterwright.probes.recorder import MOST_BYTES, Dump, dump_of, looks_like_dump
 from clusterwright.probes.repeats import Repeats
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ class Reader:
     """Compiled pattern of the wanted words."""
     progress: Callable[[int], None] | None = None
     repeats: Repeats = field(default_factory=Repeats)
+    dumps: list[Dump] = field(default_factory=list)
+    """Dumps of flight recorders, which are no lines."""
     bytes_read: int = 0
     files: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
@@ -95,7 +98,7 @@ class Reader:
         last: tuple[bytes, ...] = ()
         given: deque[int] = deque(maxlen=TAIL_LINES)
         try:
-            for data in self._text(handle):
+            for data in self._text(handle, name):
                 buffer = carry + data
                 end = buffer.rfind(b"\n") + 1
                 if not end and len(buffer) < CHUNK_BYTES:
@@ -146,12 +149,14 @@ class Reader:
                 )  # fmt: skip
         self.repeats.storm = count >= STORM_LINES // 2
 
-    def _text(self, handle: IO[bytes]) -> Iterator[bytes]:
+    def _text(self, handle: IO[bytes], name: str) -> Iterator[bytes]:
         """The bytes as UTF-8 or as they are: unzipped, UTF-16 decoded, NUL bytes and carriage returns blanked."""
         data = handle.read(CHUNK_BYTES)
         self._count(data)
         if data.startswith(b"\x1f\x8b"):
             yield from self._unzipped(_Rest(data, handle))
+            return
+        if looks_like_dump(data) and self._dump(data, handle, name):
             return
         decoder = _utf16(data)
         while data:
@@ -160,6 +165,15 @@ class Reader:
             yield data.replace(b"\0", b" ").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             data = handle.read(CHUNK_BYTES)
             self._count(data)
+
+    def _dump(self, data: bytes, handle: IO[bytes], name: str) -> bool:
+        """Read a dump whole; whether it was one."""
+        data += handle.read(MOST_BYTES - len(data))
+        if (dump := dump_of(data, name)) is None:
+            msg = "neither a dump that can be read nor a log"
+            raise ValueError(msg)
+        self.dumps.append(dump)
+        return True
 
     def _unzipped(self, rest: _Rest) -> Iterator[bytes]:
         with gzip.GzipFile(fileobj=io.BufferedReader(rest)) as handle:

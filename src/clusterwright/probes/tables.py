@@ -45,6 +45,10 @@ READINGS = (
     ("ecc.sram_threshold_exceeded", ("sram threshold",), r"SRAM Threshold Exceeded\s*:\s*(?P<value>Yes|No)", "nvidia-smi -q"),
     ("ecc.{section}.{what}_uncorrectable", ("uncorrectable",), r"^\s*(?P<what>SRAM|DRAM) Uncorrectable\S*(?: Parity| SEC-DED)?\s*:\s*(?P<value>\d+)", "nvidia-smi -q"),
     ("throttle.{what}", ("active",), r"^\s*(?P<what>Idle|SW Power Cap|HW Slowdown|HW Thermal Slowdown|HW Power Brake Slowdown|SW Thermal Slowdown|Sync Boost|Applications Clocks Setting|Display Clock Setting)\s*:\s*(?P<value>Active|Not Active)\s*$", "nvidia-smi -q"),
+    ("pcie.width_max", ("max  ",), r"^\s*Max\s+: (?P<value>\d+)x\s*$", "nvidia-smi -q"),
+    ("pcie.width", ("current  ",), r"^\s*Current\s+: (?P<value>\d+)x\s*$", "nvidia-smi -q"),
+    ("temperature.current", ("current temp",), r"^\s*GPU Current Temp\s+: (?P<value>\d+) C", "nvidia-smi -q"),
+    ("temperature.slowdown", ("slowdown temp",), r"^\s*GPU Slowdown Temp\s+: (?P<value>\d+) C", "nvidia-smi -q"),
     ("nvlink.state", ("link ",), r"^\s*Link (?P<link>\d+):\s*<?(?P<value>inactive|[\d.]+ GB/s)>?\s*$", "nvidia-smi nvlink"),
     ("nvlink.{what}_errors", ("errors:", "error:"), r"^\s*Link (?P<link>\d+): (?P<what>Replay|Recovery|CRC)(?: \w+)? Errors?\s*:\s*(?P<value>\d+)", "nvidia-smi nvlink -e"),
     ("ib.state", ("state:",), r"^\s*state:\s*(?:\d+: )?(?P<value>Active|Down|Init\w*|Armed)\s*$", "ibstat"),
@@ -86,7 +90,7 @@ PERF_ROW = r"^\s*(?:\d+: *)?(?P<size>\d+)\s+\d+\s+(?:u?int\d+|half|float|double|
 PERF_WORDS = (" float ", " half ", " bfloat16 ", " int8 ", " uint8 ", " double ", " fp8", " int32 ")
 WORDS = (
     *(f"{blank}link {number}" for blank in " \t" for number in range(10)),
-    "attached gpus", "gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7", "gpu 8", "gpu 9", "remapped rows", "volatile", "aggregate", "ca '",
+    "attached gpus", ": 16x", ": 8x", ": 4x", ": 1x", "current temp", "slowdown temp", "gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7", "gpu 8", "gpu 9", "remapped rows", "volatile", "aggregate", "ca '",
     "infiniband device", "pending  ", "remapping failure", "sram ", "dram uncorrectable", ": active", ": not active",
     "state: ", "state:\t", "rate: ", "port_", " off |", " on |", "gpu[", "index,", ", index", "bus_id", ", active", ", not active", " mib, ", " mhz, ", "nvlink link", "overall health", "| pass", "gpu0 ", "gpu1 ", "gpu2 ", "gpu3 ", "gpu4 ", "gpu5 ", "gpu6 ", "gpu7 ",
     "gpu0\t", "gpu1\t", "gpu2\t", "gpu3\t", "gpu4\t", "gpu5\t", "gpu6\t", "gpu7\t", "mib /", " : 0x", "hl-", "[info] [tid", "| healthy", "launched up to operation",
@@ -196,7 +200,7 @@ class TableProbe:
         """The line of a reading, with its place."""
         found, name = reading.found, reading.name
         place = where(line.raw).model_dump()
-        if name.startswith(("remapped", "ecc", "throttle", "nvlink")):
+        if name.startswith(("remapped", "ecc", "throttle", "nvlink", "pcie.", "temperature.")):
             place["accelerator"] = normal_pci(self.state.get("accelerator"))
         if name.startswith(("ib.", "link", "symbol", "port")):
             place["port"] = self.state.get("port")
