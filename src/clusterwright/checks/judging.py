@@ -22,6 +22,7 @@ RECOVERY_CODE = 154
 """The code that states the recovery action."""
 PEER_CODE = 145
 """What the peers of a failing link print."""
+PEER_NOTE = "both ends of a link print such lines: the other end of this link may be the one at fault"
 NVLINK_BOARDS = ("sxm", "b200", "b300", "hgx", "h20", "a800", "h800")
 """Parts of the names of boards that are made with NVLink only."""
 LINKS_BY_DESIGN = 4
@@ -68,6 +69,7 @@ def _nvlink5(xid: Xid, facts: dict[str, str]) -> Xid:
         echo = xid.code == PEER_CODE
         return xid.model_copy(
             update={
+                "because": PEER_NOTE,
                 "cause": f"Xid {xid.code}: fatal NVLink error{bit_errors}",
                 "action": "reset-accelerator",
                 "scope": "link",
@@ -79,6 +81,7 @@ def _nvlink5(xid: Xid, facts: dict[str, str]) -> Xid:
     if facts["severity"] == "nonfatal":
         return xid.model_copy(
             update={
+                "because": PEER_NOTE,
                 "cause": f"Xid {xid.code}: NVLink event, nonfatal by its own word{bit_errors}",
                 "action": "investigate",
                 "health": "degraded",

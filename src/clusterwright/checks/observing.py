@@ -10,6 +10,7 @@ import ahocorasick
 
 from clusterwright.checks.joining import Job
 from clusterwright.health import Evidence, Where
+from clusterwright.knowledge import Xid
 from clusterwright.probes.envelope import BLOCK_WORDS, block, normal_pci, time_of, where
 from clusterwright.probes.job import WORDS_ALONE as JOB_WORDS
 from clusterwright.probes.nvidia import WORDS as XID_WORDS
@@ -76,6 +77,7 @@ class Observer:
     _faults: Any = None
     """Automaton from words to the faults that want them."""
     _thresholds: dict[str, list[Threshold]] = field(default_factory=dict)
+    _xids: dict[int, Xid] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Prepare the look-ups."""
@@ -88,6 +90,7 @@ class Observer:
             self._faults.add_word(word, tuple(faults))
         if wanting:
             self._faults.make_automaton()
+        self._xids = {xid.code: xid for xid in self.knowledge.xids}
         for threshold in self.knowledge.thresholds:
             self._thresholds.setdefault(threshold.reading, []).append(threshold)
 
@@ -159,17 +162,14 @@ class Observer:
         said = xid_line(line.raw)
         if said is None:
             return
-        code = said.code
-        xid = next((xid for xid in self.knowledge.xids if xid.code == code), None)
-        if xid is None:
-            return
+        xid = self._xids.get(said.code) or unlisted(said.code)
         facts = {
-            "code": str(code),
+            "code": str(said.code),
             "severity": said.severity,
             "detail": said.detail,
             "previous": str(said.previous or ""),
         }
-        self._add(xid, where(line.raw), line, facts, f"{code} {said.severity} {said.previous}")
+        self._add(xid, where(line.raw), line, facts, f"{said.code} {said.severity} {said.previous}")
 
     def _take_reading(self, probe: TableProbe, line: Line, reading: Reading) -> None:
         if reading.tool:
@@ -222,6 +222,16 @@ class Observer:
         found.count += 1
         self._touched.append(found)
         return found
+
+
+def unlisted(code: int) -> Xid:
+    """What is said of a code that the catalogue does not have."""
+    return Xid(
+        code=code, name=f"unlisted {code}", cause=f"Xid {code}: the catalogue does not list this code",
+        scope="accelerator", action="investigate", confidence="unknown", weight=4,
+        because="look it up in the notes of the driver's release",
+        source="https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html",
+    )  # fmt: skip
 
 
 AGGREGATED = frozenset({"socket-speed", "dcgm-link-down"})
