@@ -100,7 +100,6 @@ class Stack(Noun):
     """Bytes of a gradient that is kept and added to [B]."""
     sent: float = 0.0
     """Bytes of a gradient that is sent; 0: as it is kept [B]."""
-    optimizer: float
     host_experts: float = 4e-3
     """Time to launch and route one mixture layer, forward and backward, beyond a dense one [s]."""
     pipeline_host: float = 0.0
@@ -114,12 +113,6 @@ class Stack(Noun):
     """Gradients that are reduced by one call; torch's DistributedDataParallel takes 25 MB [B]."""
     graphs: tuple[str, ...] = ()
     """Architectures on which a whole iteration is one CUDA graph, so that nothing waits for the host."""
-    logit_bytes: float = 10.0
-    """Bytes a logit of the micro-batch: bf16 and fp32 copies and the gradient; 18 where the loss is not fused [B]."""
-    selective: float = 1.0
-    """Share of a layer's activations that selective recompute keeps, beyond dropping unfused attention's scores."""
-    kept: float = 1.0
-    """Activations that it keeps over those of fused kernels."""
 
 
 class LawFactors(Noun):

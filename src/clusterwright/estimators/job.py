@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class Job:
     year: float = 2026.0
     method: str = "full"
     lora_rank: int = 16
-    saving: Saving = Saving()
+    saving: Saving = field(default_factory=Saving)
     """What it does about memory beyond its layout and its software stack."""
     nic_bytes_per_s: float | None = None
     """Scale-out bandwidth of one accelerator, where it is not the node's [B/s]."""
@@ -47,6 +47,8 @@ class Device:
     """Weight products of a layer, forward."""
     backward: Floats
     """Weight products of a layer, backward."""
+    weight: Floats
+    """Of them, the gradients of weights."""
     attention: Floats
     elementwise: Floats
     head: Floats

@@ -1,4 +1,4 @@
-"""One layer of a model on one accelerator: time forward and backward, and what it keeps in memory.
+"""One layer of a model on one accelerator: time forward and backward.
 
 Arrays ``tp``, ``cp``, ``ep``, ``batch`` (micro-batch) have one shape (k,): the distinct combinations.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clusterwright.laws import memory, roofline, work
+from clusterwright.laws import roofline, work
 from clusterwright.model import Attention, Block, Experts, FeedForward, LatentAttention, StateSpace
 
 if TYPE_CHECKING:
@@ -87,18 +87,16 @@ class Machine:
 
 @dataclass(frozen=True)
 class LayerTime:
-    """Device time of one layer for one micro-batch [s], and bytes kept [B]; arrays of shape (k,)."""
+    """Device time of one layer for one micro-batch [s]; arrays of shape (k,)."""
 
     products: Floats
     """Weight products, forward."""
     backward: Floats
     """Weight products, backward."""
+    weight: Floats
+    """Of them, the gradients of weights, which nothing waits for but the optimizer."""
     attention: Floats
     elementwise: Floats
-    kept: Floats
-    """Bytes a layer keeps without recompute."""
-    core: Floats
-    """Of them, what selective recompute drops."""
 
     @property
     def forward(self) -> Floats:
@@ -148,22 +146,22 @@ def linear(
     *,
     wide: bool = False,
     groups: Any = None,  # noqa: ANN401 - array or number
-) -> tuple[Floats, Floats]:
-    """Forward and backward time of a weight of n columns and k rows: the product, and those of both gradients [s].
+) -> tuple[Floats, Floats, Floats]:
+    """Time of a weight of n columns and k rows: forward, backward, and of that its own gradient [s].
 
     The gradient of the weight is added to a buffer: it reads and writes every value of it. Frozen weights have none.
     """
     ahead = product(machine, tokens, n, k, wide=wide, groups=groups)
     back = product(machine, tokens, k, n, wide=wide, groups=groups)
+    weight = np.zeros_like(back)
     if not machine.frozen:
-        back = back + product(
-            machine, n, k, tokens, wide=wide, result_bytes=2.0 * machine.stack.gradient, groups=groups
-        )
+        weight = product(machine, n, k, tokens, wide=wide, result_bytes=2.0 * machine.stack.gradient, groups=groups)
+        back = back + weight
     if not wide and machine.products()[2] < 2.0:  # noqa: PLR2004 - bytes of bf16
         every = tokens * (1.0 if groups is None else groups)
         ahead = ahead + CAST_BYTES[machine.precision] * every * k / machine.bandwidth
         back = back + CAST_BYTES[machine.precision] * every * n / machine.bandwidth
-    return ahead, back
+    return ahead, back, weight
 
 
 def mixer_products(mixer: Attention | LatentAttention | StateSpace, hidden: int, tp: Floats) -> list[tuple[Any, Any]]:
@@ -180,16 +178,13 @@ def mixer_products(mixer: Attention | LatentAttention | StateSpace, hidden: int,
     return [(2 * inner + (2 * mixer.groups * mixer.state + mixer.heads) / tp, hidden), (hidden, inner)]
 
 
-def widths(mixer: Attention | LatentAttention | StateSpace, tp: Floats) -> tuple[Floats, Floats]:
-    """Query, key and value width, and output width, on one rank."""
+def width(mixer: Attention | LatentAttention | StateSpace, tp: Floats) -> Floats:
+    """Width of query, key and value on one rank."""
     if isinstance(mixer, StateSpace):
-        inner = mixer.heads * mixer.head_size / tp
-        return 3 * inner + 2 * mixer.groups * mixer.state / tp, inner
+        return 3 * mixer.heads * mixer.head_size / tp + 2 * mixer.groups * mixer.state / tp
     if isinstance(mixer, LatentAttention):
-        out = mixer.heads * mixer.value_size / tp
-        return (2 * mixer.heads * mixer.head_size) / tp + out, out
-    out = mixer.heads * mixer.head_size / tp
-    return out + 2 * np.maximum(mixer.kv_heads / tp, 1) * mixer.head_size, out
+        return mixer.heads * (2 * mixer.head_size + mixer.value_size) / tp
+    return mixer.heads * mixer.head_size / tp + 2 * np.maximum(mixer.kv_heads / tp, 1) * mixer.head_size
 
 
 def core_time(
@@ -227,64 +222,55 @@ def core_time(
 
 def feed_products(
     machine: Machine, feed: FeedForward | Experts, hidden: int, tokens: Floats, tp: Floats, ep: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """Forward and backward time of the feed-forward products [s], and the values they keep a token on one rank."""
+) -> tuple[tuple[Floats, Floats, Floats], Floats]:
+    """Times of the feed-forward products, as of `linear` [s], and the values that their activation moves a token."""
     up = 2 if feed.gated else 1
     if isinstance(feed, FeedForward):
         wide = feed.ffn / tp
-        ahead, back = _add(linear(machine, tokens, up * wide, hidden), linear(machine, tokens, hidden, wide))
-        return ahead, back, (up + 1) * wide
+        return _add(linear(machine, tokens, up * wide, hidden), linear(machine, tokens, hidden, wide)), (up + 1) * wide
     split = np.where(ep > 1, 1.0, tp)
     whole = np.where(
         ep > 1, tp, 1.0
     )  # with expert parallelism the tensor-parallel ranks share the tokens, not the experts
     local, ffn = np.maximum(feed.experts / ep, 1.0), feed.ffn / split
     rows = np.maximum(tokens * feed.top_k / whole / local, 1.0)
-    ahead, back = _add(
+    times = _add(
         linear(machine, rows, up * ffn, hidden, groups=local), linear(machine, rows, hidden, ffn, groups=local)
     )
-    kept = feed.top_k * ((up + 1) * ffn + 2 * hidden) / whole
+    values = feed.top_k * ((up + 1) * ffn + 2 * hidden) / whole
     if feed.shared_ffn:
         shared = feed.shared_ffn / tp
-        ahead, back = _add(
-            (ahead, back), linear(machine, tokens, up * shared, hidden), linear(machine, tokens, hidden, shared)
-        )
-        kept = kept + (up + 1) * shared
-    ahead, back = _add((ahead, back), linear(machine, tokens, feed.experts, hidden, wide=True))
-    return ahead, back, kept
+        times = _add(times, linear(machine, tokens, up * shared, hidden), linear(machine, tokens, hidden, shared))
+        values = values + (up + 1) * shared
+    return _add(times, linear(machine, tokens, feed.experts, hidden, wide=True)), values
 
 
-def _add(*times: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    return (
-        np.asarray(sum(t[0] for t in times), dtype=float),
-        np.asarray(sum(t[1] for t in times), dtype=float),
-    )
+def _add(*times: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]:
+    ahead, back, weight = (np.asarray(sum(part), dtype=float) for part in zip(*times, strict=True))
+    return ahead, back, weight
 
 
 def layer(
     machine: Machine, block: Block, hidden: int, sequence: int, axes: tuple[Floats, Floats, Floats, Floats]
 ) -> LayerTime:
-    """Time and memory of one layer of ``block``; axes are (tp, cp, ep, batch), each of shape (k,)."""
+    """Time of one layer of ``block``; axes are (tp, cp, ep, batch), each of shape (k,)."""
     tp, cp, ep, batch = axes
     tokens = batch * sequence / cp
     shared = hidden / tp if machine.stack.sequence_parallel else hidden + 0.0 * tp
-    products, backward = np.zeros_like(tokens), np.zeros_like(tokens)
+    times = (np.zeros_like(tokens), np.zeros_like(tokens), np.zeros_like(tokens))
     attention, values = np.zeros_like(tokens), np.zeros_like(tokens)
-    projected, attended, core = np.zeros_like(tokens), np.zeros_like(tokens), np.zeros_like(tokens)
+    projected = np.zeros_like(tokens)
     if block.mixer is not None:
-        products, backward = _add(*(linear(machine, tokens, n, k) for n, k in mixer_products(block.mixer, hidden, tp)))
+        times = _add(*(linear(machine, tokens, n, k) for n, k in mixer_products(block.mixer, hidden, tp)))
         attention = core_time(machine, block.mixer, tokens, tp, sequence)
-        projected, attended = widths(block.mixer, tp)
-        if not machine.stack.flash and not isinstance(block.mixer, StateSpace):
-            core = 5.0 * tokens * sequence * block.mixer.heads / tp
+        projected = width(block.mixer, tp)
     if block.feed is not None:
-        ahead, back, values = feed_products(machine, block.feed, hidden, tokens, tp, ep)
-        products, backward = products + ahead, backward + back
+        fed, values = feed_products(machine, block.feed, hidden, tokens, tp, ep)
+        times = _add(times, fed)
     moved = (
         machine.law.elementwise
         * tokens
         * work.elementwise_bytes(shared, values, projected, norms=block.norms, fused=machine.stack.fused)
     )
-    kept = tokens * memory.activation_bytes_per_token(shared, projected, attended, values)
     elementwise = np.asarray(roofline.memory_bound_time(moved, machine.bandwidth), dtype=float)
-    return LayerTime(products, backward, attention, elementwise, kept + core, core)
+    return LayerTime(*times, attention, elementwise)

@@ -15,7 +15,7 @@ from clusterwright.estimators import layer as layers
 from clusterwright.estimators.calibrated import calibrated, spread_of
 from clusterwright.estimators.communication import BF16, Wires, communicate
 from clusterwright.estimators.efficiency import shipped
-from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts, distinct
+from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
 from clusterwright.estimators.job import Device, Job
 from clusterwright.estimators.residency import hold
 from clusterwright.laws import pipeline, roofline, work
@@ -99,7 +99,7 @@ def run(
         job.precision,
         job.method != "full",
     )
-    device, kept = _device(job, machine, flat)
+    device = _device(job, machine, flat)
     wires = Wires.of(job, efficiency)
     talk = communicate(job, stack, wires, flat, device)
     parts = _step(job, machine, flat, device, talk)
@@ -140,17 +140,15 @@ def _shaped(found: Estimates, shape: tuple[int, ...]) -> Estimates:
     return replace(found, **{name: fit(getattr(found, name)) for name in found.__dataclass_fields__})
 
 
-def _device(job: Job, machine: layers.Machine, lay: Layouts) -> tuple[Device, dict[str, Floats]]:
+def _device(job: Job, machine: layers.Machine, lay: Layouts) -> Device:
     (tp, cp, ep, batch), where = distinct(lay.tp, lay.cp, lay.ep, lay.micro_batch)
     axes = (tp.astype(float), cp.astype(float), ep.astype(float), batch.astype(float))
-    total = np.zeros((7, len(tp)))
-    largest = np.zeros(len(tp))
+    total = np.zeros((6, len(tp)))
     for block in job.model.kinds:
         one = layers.layer(machine, block, job.model.hidden, job.sequence_length, axes)
         total += block.count * np.array(
-            [one.products, one.backward, one.attention, one.elementwise, one.kept, one.core, one.forward]
+            [one.products, one.backward, one.weight, one.attention, one.elementwise, one.forward]
         )
-        largest = np.maximum(largest, one.kept)
     tokens = axes[3] * job.sequence_length / axes[1]
     logits = layers.linear(machine, tokens, job.model.vocab / axes[0], job.model.hidden, wide=True)
     loss = roofline.memory_bound_time(14.0 * tokens * job.model.vocab / axes[0], machine.bandwidth)
@@ -161,17 +159,11 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> tuple[Device, di
     padded = (count % slots != 0) & ((count + 2) % slots == 0)
     stage = np.where(padded, (count + 2) / lay.pp, stage)
     mean = total / count
-    products, backward, attention, elementwise, kept, core, forward = (mean[i][where] for i in range(7))
+    products, backward, weight, attention, elementwise, forward = (row[where] for row in mean)
     last = np.where(padded, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
     layer_time = products + backward + (1 + machine.attention_backward) * attention + 3 * elementwise
     exposed_head = np.maximum(head[where] - np.maximum(stage - np.maximum(last, 0), 0) * layer_time, 0.0)
-    device = Device(products, backward, attention, elementwise, exposed_head, forward, stage, attention)
-    return device, {
-        "kept": kept,
-        "core": core,
-        "largest": largest[where],
-        "logits": machine.stack.logit_bytes * (tokens * job.model.vocab / axes[0])[where],
-    }
+    return Device(products, backward, weight, attention, elementwise, exposed_head, forward, stage, attention)
 
 
 def mixtures(model: Model) -> float:
@@ -219,7 +211,11 @@ def _step(
         "pipeline communication": talk["pp"],
     }
     one = np.asarray(sum(slot.values()), dtype=float)
-    run_time = pipeline.one_forward_one_backward(micro_batches, lay.pp, lay.vpp, one)
+    run_time = np.where(
+        lay.schedule == SCHEDULES.index("zero-bubble"),
+        pipeline.zero_bubble(micro_batches, lay.pp, lay.vpp, one, device.weight * device.layers * factor),
+        pipeline.one_forward_one_backward(micro_batches, lay.pp, lay.vpp, one),
+    )
     parts = {name: value * micro_batches for name, value in slot.items()}
     parts["pipeline bubble"] = run_time - one * micro_batches
     parts["data-parallel communication"] = talk["dp"]

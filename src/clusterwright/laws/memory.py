@@ -57,28 +57,6 @@ def state_bytes(
     )
 
 
-def activation_bytes_per_token(hidden: Array, projected: Array, attended: Array, wide: Array) -> Bytes:
-    r"""Bytes one layer keeps of one token for its backward pass, in bf16 with fused attention.
-
-    Inputs of the two norms and of the two first products (:math:`4 h`), query, key and value, attention output,
-    and what the feed-forward part keeps; two bytes a value (Korthikanti et al. 2022, section 4.1, without dropout
-    and with flash attention).
-
-    Args:
-        hidden: Width, divided by ranks under sequence parallelism. [1]
-        projected: Query, key and value widths, divided by tensor parallelism. [1]
-        attended: Attention output width, divided by tensor parallelism. [1]
-        wide: Values the feed-forward part keeps, divided by tensor parallelism. [1]
-
-    Returns:
-        Bytes. [B]
-
-    >>> activation_bytes_per_token(1, 3, 1, 8)
-    32.0
-    """
-    return 2.0 * (4 * hidden + projected + attended + wide)
-
-
 def score_bytes(tokens: Count, sequence: Count, heads: Array, matrices: Array) -> Bytes:
     r"""Bytes of the attention scores that unfused attention keeps, :math:`2 c\, T s a`.
 

@@ -126,7 +126,7 @@ def memory_bound_time(moved: Bytes, bandwidth: BytesPerSecond) -> Seconds:
     return moved / bandwidth
 
 
-def attention_time(  # noqa: PLR0913 - the quantities of the law
+def attention_time(
     operations: Flop,
     *,
     peak: FlopPerSecond,

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import SHARDINGS, Layouts
 from clusterwright.estimators.job import data_ranks, expert_ranks, parameters_a_rank
-from clusterwright.estimators.keeping import Saving
+from clusterwright.estimators.keeping import Saving, shipped
 from clusterwright.estimators.training import USABLE_MEMORY
 from clusterwright.laws import pipeline
 from clusterwright.search.propose import AXES, Rule
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Integers = NDArray[np.int64]
 
-WEIGHT = 2.0
-"""A parameter in bf16. [B]"""
 QUANTISED = 0.5
 """The least that a frozen parameter takes: four bits. [B]"""
 WIDTH = 2.0
@@ -52,12 +49,12 @@ def memory_bounds(job: Job, batch: int) -> list[Rule]:
         batch: Global batch. [1]
     """
     limit = USABLE_MEMORY * job.accelerator.memory_bytes
-    stack = shipped().stack_of(job.framework, job.year)
-    sizes = {"weight": WEIGHT, "gradient": stack.gradient, "optimizer": stack.optimizer}
+    keep = shipped().of(job.framework, job.year, job.saving, job.model.name)
+    sizes = {"weight": keep.weight, "gradient": keep.gradient * keep.standing, "optimizer": keep.master + keep.moments}
     if job.method != "full":
         sizes = {"weight": QUANTISED, "gradient": 0.0, "optimizer": 0.0}
     elif job.saving != Saving():
-        sizes = {"weight": WEIGHT, "gradient": 0.0, "optimizer": 0.0}
+        sizes = {"weight": keep.weight, "gradient": 0.0, "optimizer": 0.0}
     width = 0.0 if job.saving.offload_activations else WIDTH
 
     def states(*axes: Integers) -> Flags:
