@@ -93,6 +93,8 @@ class Keeping(Noun):
     """Buckets of the data-parallel reducer."""
     master: float
     moments: float
+    twin: bool = False
+    """Whether sharded bf16 weights stand beside their sharded fp32 masters; else the masters are gathered and cast."""
     in_backward: bool = False
     step: float = 0.0
     """Temporary values of the optimizer's step, each over the ranks that share its states."""
@@ -124,6 +126,8 @@ class Keeping(Noun):
     selective: Literal["scores", "every second product", "every second layer"] = "scores"
     logits: float
     """A logit, at the most."""
+    compiled_logits: float = 0.0
+    """The same where a compiler fuses the loss; 0: the same."""
     split_logits: float = 0.0
     """The same where tensor parallelism splits the vocabulary; 0: the same."""
     loss_chunks: int = 1
@@ -180,6 +184,7 @@ class Table(Noun):
             changes["sequence_parallel"] = saving.sequence_parallel
         if saving.compiled:
             changes |= {"norm": min(stack.norm, 4.0), "gate": min(stack.gate, 3.0)}
+            changes["logits"] = min(changes.get("logits", stack.logits), stack.compiled_logits or stack.logits)
         if saving.fused_attention is not None:
             changes["scores"] = 0.0 if saving.fused_attention else max(stack.scores, 1.0)
         return changes

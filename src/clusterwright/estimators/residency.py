@@ -274,7 +274,9 @@ def _states(job: Job, keep: Keeping, stage: _Stage, shards: _Shards) -> dict[str
     else:
         common, experts = stage.parameters - stage.experts, stage.experts
         whole = keep.weight * stage.parameters
-        sharded = (keep.weight if keep.master == 0 else 0.0) * (common / shards.states + experts / shards.expert_states)
+        sharded = (keep.weight if keep.master == 0 or keep.twin else 0.0) * (
+            common / shards.states + experts / shards.expert_states
+        )
         weights = np.where(shards.full, sharded, whole)
     gradients = keep.gradient * (common / shards.gradients + experts / shards.expert_gradients)
     if keep.in_backward and job.method == "full":
