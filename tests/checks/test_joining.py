@@ -63,6 +63,26 @@ def test_ranks_that_never_print_steps_are_not_called_silent() -> None:
     assert answer(files).verdict == "unknown"
 
 
+WATCHDOG = (
+    "[rank{0}]:[E321 02:07:08.4 ProcessGroupNCCL.cpp:1664] [PG ID 0 PG GUID 0 Rank {0}] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=90, OpType=ALLREDUCE), last enqueued NCCL work: {1}, last completed NCCL work: 89."
+)
+
+
+def test_a_rank_that_spoke_before_and_not_when_all_watchdogs_did_is_missing() -> None:
+    start = "cn-{}:7:7 [0] NCCL INFO comm 0x55 rank {} nranks 8 cudaDev 0 - Init COMPLETE, world size 8"
+    lines = {rank: [start.format(rank // 2, rank)] + [WATCHDOG.format(rank, 91)] * (rank != 6) for rank in range(8)}
+    said = first(logs(lines))
+    assert said is not None
+    assert (said.where.node, said.where.rank) == ("cn-3", "6")
+
+
+def test_the_rank_that_has_called_fewer_collectives_is_told_and_still_nothing_is_claimed() -> None:
+    said = answer({"all.log": [WATCHDOG.format(rank, 90 if rank == 5 else 91) for rank in range(8)]})
+    assert said.verdict == "unknown"
+    assert any("rank 5 has called 90 collectives of group 0, most 91" in one.because for one in said.findings)
+
+
 def test_a_rank_that_said_that_it_is_done_is_not_silent() -> None:
     files = logs({rank: [*steps(rank, 8), TIMEOUT.format(rank)] for rank in range(7)})
     files |= logs({7: [*steps(7, 8), "2026-02-03 04:06:00,000 cn-3 rank 7 INFO training done"]})

@@ -44,6 +44,11 @@ AHEAD = Judgement(
     scope="job", action="investigate", confidence="likely", weight=3, source=_TORCH,
     because="software: look for a branch that not all ranks take",
 )  # fmt: skip
+FEWER_CALLS = Judgement(
+    name="fewer-calls", cause="a rank has called fewer collectives than the others, and timed out too", scope="job",
+    action="investigate", confidence="unknown", weight=5, source=_TORCH,
+    because="it lags behind, or waits for a group that lags: see its stack and its node first",
+)  # fmt: skip
 LOST_PEER = Judgement(
     name="lost-peer", cause="the connections that were closed all lead to one node: what ended there came first",
     scope="node", action="investigate", confidence="likely", weight=4, source=_TORCH,
@@ -52,7 +57,7 @@ LOST_PEER = Judgement(
 LATE = Judgement(
     name="late-node", cause="a node came late to the rendezvous, and the others had given up waiting", scope="job",
     action="restart-job", confidence="likely", weight=3, source=_ELASTIC,
-    because="see what held its start back (image, file system, scheduler), or raise the time-out",
+    because="see what held its start back (image, file system, scheduler), or whether its clock is wrong",
 )  # fmt: skip
 UNREACHED = Judgement(
     name="unreached", cause="one node does not reach the master: its name, address, route or firewall", scope="config",
@@ -68,27 +73,33 @@ def missing(job: Job, seen: list[Observation]) -> list[Together]:
         job: What was read of the job, settled.
         seen: Observations, with the node and rank that the job gives them.
     """
-    return [*_silent(job, seen), *_ahead(job, seen), *_lost_peer(job, seen), *_late(job, seen), *_unreached(seen)]
+    return [
+        *_silent(job, seen),
+        *_ahead(job, seen),
+        *_fewer_calls(job),
+        *_lost_peer(job, seen),
+        *_late(job, seen),
+        *_unreached(seen),
+    ]
 
 
 def _silent(job: Job, seen: list[Observation]) -> list[Together]:
-    """Ranks that trained, did not end, and said nothing while others complained of waiting."""
-    spoke = {one.where.rank for one in seen if one.where.rank is not None} | job.accounted
-    waited = {one.where.rank for one in seen if one.judgement.name in TIMEOUTS | CLOSED and one.where.rank in job.ranks}
-    silent = [rank for rank, known in job.ranks.items() if rank not in spoke and not known.ended]
-    if len(waited) < ENOUGH or not silent or len(silent) >= len(waited):
-        return []
+    """Ranks that spoke before, did not end, and said nothing while others complained of waiting."""
+    failed = {one.where.rank for one in seen if one.where.rank is not None and one.judgement.health == "failed"}
+    known = set(job.ranks) | (set(job.spoken) if job.several() else set())
+    waited = {one.where.rank for one in seen if one.judgement.name in TIMEOUTS | CLOSED} & known
+    silent = sorted(known - failed - job.accounted - {rank for rank in job.ranks if job.ranks[rank].ended}, key=int)
     nodes = {job.node_of(rank) for rank in silent}
-    if len(nodes) > 1 and len(silent) > 1:
+    if len(waited) < max(ENOUGH, len(silent) + 1) or not silent or (len(nodes) > 1 and len(silent) > 1):
         return []
-    furthest = max(job.ranks[rank].step for rank in waited if rank is not None)
-    if any(job.ranks[rank].step > furthest for rank in silent):
+    furthest = max((job.ranks[rank].step for rank in waited if rank in job.ranks), default=0)
+    if any(rank in job.ranks and job.ranks[rank].step > furthest for rank in silent):
         return []
     place = Where(node=nodes.pop(), rank=silent[0] if len(silent) == 1 else None)
-    lines = [evidence_of(job.ranks[rank].line, place) for rank in silent[:SHOWN]]
-    named = ", ".join(sorted(silent, key=int)[:SHOWN])
-    said = f"rank {named} printed nothing after step {job.ranks[silent[0]].step} while {len(waited)} others complained"
-    return [(SILENT, lines, said)]
+    last = [job.ranks[rank].line if rank in job.ranks else job.spoken[rank] for rank in silent[:SHOWN]]
+    after = f" after step {job.ranks[silent[0]].step}" if silent[0] in job.ranks else ""
+    said = f"rank {', '.join(silent[:SHOWN])} printed nothing{after} while {len(waited)} others complained"
+    return [(SILENT, [evidence_of(line, place) for line in last], said)]
 
 
 def _ahead(job: Job, seen: list[Observation]) -> list[Together]:
@@ -104,6 +115,24 @@ def _ahead(job: Job, seen: list[Observation]) -> list[Together]:
     place = Where(node=job.node_of(rank), rank=rank)
     said = f"rank {rank} went on to step {job.ranks[rank].step}, the others wait at step {furthest + 1}"
     return [(AHEAD, [evidence_of(job.ranks[rank].line, place)], said)]
+
+
+def _fewer_calls(job: Job) -> list[Together]:
+    """Ranks that have called fewer collectives of a group than most: they lag behind, or wait for another group."""
+    found: list[Together] = []
+    for group in dict.fromkeys(group for group, _ in job.enqueued):
+        told = {rank: told for (named, rank), told in job.enqueued.items() if named == group}
+        values = [one.value for one in told.values()]
+        usual = max(set(values), key=values.count)
+        if len(values) <= ENOUGH or values.count(usual) * 2 <= len(values):
+            continue
+        behind = [rank for rank, one in told.items() if int(one.value) < int(usual)]
+        if len(behind) == 1:
+            one = told[behind[0]]
+            said = f"rank {behind[0]} has called {one.value} collectives of group {group}, most {usual}"
+            place = Where(node=job.node_of(behind[0]), rank=behind[0])
+            found.append((FEWER_CALLS, [evidence_of(one.line, place)], said))
+    return found
 
 
 def _lost_peer(job: Job, seen: list[Observation]) -> list[Together]:
@@ -128,12 +157,18 @@ def _lost_peer(job: Job, seen: list[Observation]) -> list[Together]:
 
 
 def _late(job: Job, seen: list[Observation]) -> list[Together]:
-    if not any(one.judgement.name in MEETING for one in seen):
+    meeting = {line.file for one in seen if one.judgement.name in MEETING for line in one.evidence}
+    if not meeting:
         return []
     first: dict[str, tuple[float, str]] = {}
     for file, (moment, clock, _) in job.began.items():
         node = job.node_of_file(file)
-        if node is not None and clock == "utc" and (node not in first or moment < first[node][0]):
+        if (
+            node is not None
+            and clock == "utc"
+            and (job.speaks(file) or file in meeting)
+            and (node not in first or moment < first[node][0])
+        ):
             first[node] = (moment, file)
     moments = sorted((moment, node, file) for node, (moment, file) in first.items())
     if len(moments) <= ENOUGH or moments[-1][0] - moments[-2][0] < LATE_S:

@@ -70,6 +70,10 @@ class Job:
     socket_lines: dict[tuple[str, str], Line] = field(default_factory=dict)
     mtus: dict[tuple[str, str, str], Told] = field(default_factory=dict)
     """By file, port and the bridge that it belongs to."""
+    spoken: dict[str, Line] = field(default_factory=dict)
+    """The last line that is read of each rank."""
+    enqueued: dict[tuple[str, str], Told] = field(default_factory=dict)
+    """By process group and rank: how many collectives the rank has called."""
     throughput: tuple[float, float, str, Line] | None = None
     """Least and most of all ranks, the rank that has the least, the line: of the last report."""
     world: int = 0
@@ -162,6 +166,10 @@ class Job:
                 self.mtus[line.file, found["port"], found.get("master", "")] = Told(found["value"], line)
 
     def _take_rank(self, rank: str, line: Line, lower: bytes) -> None:
+        self.spoken[rank] = line
+        if b"last enqueued" in lower and (match := pattern(job.ENQUEUED).search(line.raw)) is not None:
+            found = groups(match)
+            self.enqueued[found["group"], found["rank"]] = Told(found["value"], line)
         if rank not in self.node_of_rank and (match := pattern(job.NODE_OF_RANK).search(line.raw)) is not None:
             found = groups(match)
             self.node_of_rank[found["rank"]] = found["node"]
@@ -202,6 +210,10 @@ class Job:
         if hosts or len(self._hosts) < 2:  # noqa: PLR2004 - the name of a single file says nothing
             return next(iter(hosts)) if len(hosts) == 1 else None
         return job.node_of_file(file, self.nodes())
+
+    def speaks(self, file: str) -> bool:
+        """Whether ranks of the job speak in the file."""
+        return bool(self._ranks.get(file))
 
     def several(self) -> bool:
         """Whether more than one file was read: then a line can be told from the place that it speaks of."""

@@ -25,6 +25,7 @@ SETTINGS = (
 )
 """What every rank of a job has alike, by name: words of the line, and its pattern."""
 THROUGHPUT = r"MnEtpt/Rnk: (?P<least>[\d.]+)TF/(?P<rank>\d+) \| MxEtpt/Rnk: (?P<most>[\d.]+)TF/\d+"
+ENQUEUED = r"\[PG (?:ID )?(?P<group>\d+)[^\]]*?Rank (?P<rank>\d+)\].*last enqueued (?:NCCL )?work: (?P<value>\d+), last completed"
 FINGERPRINT = re.compile(r"Rank (\d+) is running collective: CollectiveFingerPrint\((.*?), TensorDtypes=")
 TABLE_TERMINATED = r"exitcode\s*: -15 \(pid: \d+\)\s+\(SIGTERM\)"
 NCCL_HOST = r"^\s*(?:\[[^\]]*\]:? ?)?(?P<node>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL"
@@ -61,6 +62,7 @@ WORDS = (
     "collectivefingerprint(",
     "mnetpt/rnk",
     " score=",
+    "last enqueued",
     "torch 2.",
     "torch version",
 )
