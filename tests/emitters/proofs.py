@@ -19,7 +19,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "targets.md"
 BEGIN, END = "<!-- proofs -->\n", "<!-- /proofs -->\n"
 WITHOUT = {
     "mig": "a YAML reader; mig-parted itself asks for a GPU",
-    "mpi": "bash, shellcheck; nccl-tests ask for GPUs",
     "nccl": "bash, shellcheck; NCCL itself asks for GPUs",
 }
 """Targets whose own program runs only where there are accelerators, and what reads them instead."""
