@@ -12,6 +12,7 @@ Sharding = Literal["none", "zero1", "zero2", "zero3", "fsdp", "hsdp", "distopt"]
 Recompute = Literal["none", "selective", "full"]
 RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe_act", "moe", "shared_experts"]
 Precision = Literal["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]
+Schedule = Literal["1f1b", "zero-bubble"]
 Framework = Literal["megatron", "torchtitan", "fsdp", "deepspeed", "any"]
 
 
@@ -29,6 +30,8 @@ class Layout(Noun):
     global_batch: int = Field(default=1, ge=1)
     recompute: Recompute = "none"
     precision: Precision = "bf16"
+    schedule: Schedule = "1f1b"
+    """Of the pipeline: 1F1B (interleaved when vpp > 1), or with weight gradients put off until there is a bubble."""
 
     @property
     def accelerators(self) -> int:

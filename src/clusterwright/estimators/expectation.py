@@ -32,7 +32,7 @@ LAWS = {
     "context-parallel communication": "collectives.send around the ring, less attention",
     "expert-parallel communication": "collectives.all_to_all_pairwise, less what the stack hides",
     "pipeline communication": "collectives.send, less what the stack hides",
-    "pipeline bubble": "pipeline.one_forward_one_backward",
+    "pipeline bubble": "pipeline.one_forward_one_backward, or zero_bubble where the layout says so",
     "data-parallel communication": "collectives.all_gather_ring or all_reduce_ring, less the backward pass",
     "optimizer step": "30 bytes a parameter owned, over roofline.memory_bound_time",
     "fixed time of a step": "the stack's fixed time",

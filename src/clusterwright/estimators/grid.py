@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 SHARDINGS = ("none", "zero1", "zero2", "zero3", "fsdp", "hsdp", "distopt")
 RECOMPUTES = ("none", "selective", "full")
+SCHEDULES = ("1f1b", "zero-bubble")
+WORDS = {"sharding": SHARDINGS, "recompute": RECOMPUTES, "schedule": SCHEDULES}
+"""Columns that are places among words."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,13 @@ class Layouts:
     """Index into `SHARDINGS`."""
     recompute: NDArray[np.integer]
     """Index into `RECOMPUTES`."""
+    schedule: NDArray[np.integer] = None  # type: ignore[assignment] - filled below
+    """Index into `SCHEDULES`; where it is not given, 1F1B."""
+
+    def __post_init__(self) -> None:
+        """Every layout has a schedule."""
+        if self.schedule is None:
+            object.__setattr__(self, "schedule", np.zeros_like(self.tp))
 
     @classmethod
     def of(cls, *layouts: Layout) -> Layouts:
@@ -39,10 +49,8 @@ class Layouts:
         columns: dict[str, Any] = {}
         for field in fields(cls):
             values = [getattr(layout, field.name) for layout in layouts]
-            if field.name == "sharding":
-                values = [SHARDINGS.index(v) for v in values]
-            elif field.name == "recompute":
-                values = [RECOMPUTES.index(v) for v in values]
+            if field.name in WORDS:
+                values = [WORDS[field.name].index(v) for v in values]
             columns[field.name] = np.array(values, dtype=np.int64)
         return cls(**columns)
 

@@ -43,7 +43,7 @@ DEFAULT_NIC_BITS_PER_S = {"volta": 12.5e9, "ampere": 200e9, "ada": 25e9}
 RAN_IN = 0.97
 """Share of an accelerator's memory up to which a run that did run may be estimated: what there is beside context and
 libraries, and the estimate's own error."""
-COLUMNS = tuple(f for f in Layouts.__dataclass_fields__)
+COLUMNS = tuple(f for f in Layouts.__dataclass_fields__ if f != "schedule")  # runs do not state it: 1F1B
 
 
 class Known(Protocol):

@@ -14,8 +14,9 @@ import numpy as np
 
 from clusterwright.estimators.cost import Quote, rent_cost
 from clusterwright.estimators.goodput import estimate_goodput
+from clusterwright.estimators.grid import WORDS
 from clusterwright.estimators.storage import checkpoint_bytes
-from clusterwright.estimators.training import RECOMPUTES, SHARDINGS, USABLE_MEMORY, Job, Layouts, run
+from clusterwright.estimators.training import USABLE_MEMORY, Job, Layouts, run
 from clusterwright.laws.reliability import job_mtbf
 from clusterwright.layout import Layout
 
@@ -77,7 +78,7 @@ class Best:
 def layout_of(layouts: Layouts, row: int, precision: str) -> Layout:
     """One row of the arrays as a noun."""
     names = {f.name: int(getattr(layouts, f.name)[row]) for f in fields(layouts)}
-    named = {"sharding": SHARDINGS[names.pop("sharding")], "recompute": RECOMPUTES[names.pop("recompute")]}
+    named = {name: words[names[name]] for name, words in WORDS.items()}
     return Layout.model_validate({**names, **named, "precision": precision})
 
 
