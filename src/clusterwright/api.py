@@ -440,12 +440,15 @@ def calibrate(*tables: Path | str, catalog: Path | None = None) -> Fit:
     return calibration.calibrate(runs, facts.load(catalog))
 
 
-def diagnose(files: Sequence[str], plan: Plan | Path | str | None = None) -> Diagnosis:
+def diagnose(
+    files: Sequence[str], plan: Plan | Path | str | None = None, *, progress: Callable[[int], None] | None = None
+) -> Diagnosis:
     """Read logs and name the cause, or say unknown.
 
     Args:
         files: Files, folders, ``.gz``, or ``-`` for standard input.
         plan: What was expected of the job, or its file.
+        progress: Told the number of bytes that were just read.
 
     Raises:
         InputError: a file that cannot be read, or no plan.
@@ -454,7 +457,8 @@ def diagnose(files: Sequence[str], plan: Plan | Path | str | None = None) -> Dia
     from clusterwright.checks.diagnose import diagnose as judge
     from clusterwright.plan import Plan, read_plan
 
-    return judge(files, load_faults(), plan if plan is None or isinstance(plan, Plan) else read_plan(plan))
+    known = plan if plan is None or isinstance(plan, Plan) else read_plan(plan)
+    return judge(files, load_faults(), known, progress)
 
 
 def read_calibration(path: Path | str) -> Calibration:

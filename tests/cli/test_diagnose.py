@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clusterwright.cli import main
+from clusterwright.cli.diagnose import Meter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,3 +85,30 @@ def test_control_characters_of_a_log_never_reach_the_terminal(run: Run, tmp_path
     log = tmp_path / "kern.log"
     log.write_text(FELL_OFF.replace("pid=9", "\x1b[31mpid=9\x07"))
     assert "\x1b" not in run(log)[1]
+
+
+TIMEOUT = (
+    "[rank{}]:[E105 04:20:0{}.5 ProcessGroupNCCL.cpp:607] [Rank {}] Watchdog caught collective operation timeout: x\n"
+)
+
+
+def test_the_chain_ends_with_the_lines_of_all_files_on_one_clock(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "kern.log").write_text(FELL_OFF)
+    (tmp_path / "job.log").write_text(TIMEOUT.format(3, 2, 3) + TIMEOUT.format(1, 1, 1))
+    _, out, _ = run(tmp_path, "--explain")
+    moments = out[out.index("timeline:") :].splitlines()[1:]
+    assert [line.split()[1:4] for line in moments] == [
+        ["04:10:00.0", "1.", "kern.log:1"], ["04:20:01.5", "~", "job.log:2"], ["04:20:02.5", "~", "job.log:1"],
+    ]  # fmt: skip
+    assert "Timeline (UTC" in run(tmp_path, "--format", "markdown")[1]
+
+
+def test_the_meter_is_silent_at_first_and_then_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    meter = Meter(total=4_000_000)
+    meter(1_000_000)
+    assert capsys.readouterr().err == ""
+    meter.began_s -= 10
+    meter(1_000_000)
+    assert "read 2 of 4 MB" in capsys.readouterr().err
+    meter.clear()
+    assert capsys.readouterr().err.endswith("\r")

@@ -6,6 +6,8 @@ import json
 import os
 import sys
 import textwrap
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,13 @@ KEPT_LINES = 20
 """What a phone shows at once."""
 WIDTH = 100
 WHY_LINES = 4
+PATIENCE_S = 2.0
+"""Nobody needs to be told of less."""
+TELL_EVERY_S = 0.5
+MOMENTS = 2
+"""Fewer are no timeline."""
+KEPT_MOMENTS = 30
+"""Lines of a timeline."""
 
 
 @click.command("diagnose")
@@ -29,7 +38,10 @@ def command(files: tuple[str, ...], plan_file: str | None, explain: bool, style:
     """Read logs (files, folders, .gz, or - for standard input) and name the cause, or say unknown."""
     from clusterwright.api import diagnose
 
-    answer = diagnose(files, plan_file)
+    meter = Meter(sum(_size(file) for file in files)) if sys.stderr.isatty() else None
+    answer = diagnose(files, plan_file, progress=meter)
+    if meter is not None:
+        meter.clear()
     for line in answer.unreadable:
         print(f"warning: {line}", file=sys.stderr)
     if style == "json":
@@ -39,6 +51,41 @@ def command(files: tuple[str, ...], plan_file: str | None, explain: bool, style:
         coding = sys.stdout.encoding or "utf-8"
         print(said.encode(coding, "replace").decode(coding))
     return 0 if answer.verdict == "healthy" else 1
+
+
+@dataclass(slots=True)
+class Meter:
+    """How far the reading has come, told from two seconds on."""
+
+    total: int
+    read: int = 0
+    began_s: float = field(default_factory=time.monotonic)
+    told_s: float = 0.0
+
+    def __call__(self, more: int) -> None:
+        """So many bytes more have been read."""
+        self.read += more
+        now = time.monotonic()
+        if now - self.began_s >= PATIENCE_S and now - self.told_s >= TELL_EVERY_S:
+            self.told_s = now
+            share = f" of {self.total / 1e6:,.0f}" if self.total >= self.read else ""
+            rate = self.read / 1e6 / (now - self.began_s)
+            print(f"\rread {self.read / 1e6:,.0f}{share} MB, {rate:,.0f} MB/s ", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Leave the line as it was."""
+        if self.told_s:
+            print("\r" + " " * 60 + "\r", end="", file=sys.stderr, flush=True)
+
+
+def _size(file: str) -> int:
+    """Bytes of a file or folder, compressed as it is; 0 where it cannot be told."""
+    path = Path(file)
+    try:
+        parts = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
+        return sum(one.stat().st_size for one in parts)
+    except OSError:
+        return 0
 
 
 def document(answer: Diagnosis) -> dict[str, Any]:
@@ -86,7 +133,9 @@ def text(answer: Diagnosis, *, explain: bool = False) -> str:
     if answer.verdict == "unknown":
         lines += ["collect next:", *(f"   - {what}" for what in answer.collect)]
     if explain:
-        return "\n".join(lines)
+        return "\n".join(
+            [*lines, *(["timeline:"] if (moments := timeline(answer)) else []), *(f"   {one}" for one in moments)]
+        )
     return "\n".join(line if len(line) <= WIDTH else line[: WIDTH - 3] + "..." for line in lines[:KEPT_LINES])
 
 
@@ -104,6 +153,30 @@ def _wrapped(because: str) -> list[str]:
     return textwrap.wrap(
         because, WIDTH, initial_indent="   why:    ", subsequent_indent=" " * 11, max_lines=WHY_LINES, placeholder="..."
     )
+
+
+def timeline(answer: Diagnosis) -> list[str]:
+    """The lines of all findings and echoes in the order of one clock, each with its moment (UTC).
+
+    Lines without a time that can be compared are left out.
+    """
+    from clusterwright.checks.timeline import Timeline, clock_text
+
+    shared = _shared(answer)
+    told = {
+        (one.file, one.line): (f"{index}.", one)
+        for index, finding in enumerate(answer.findings, 1)
+        for one in finding.evidence
+    }
+    echoes = [one for finding in answer.findings for one in finding.echoes]
+    told = {(one.file, one.line): ("~ ", one) for one in echoes} | told
+    clocks = Timeline.of(one for _, one in told.values())
+    moments = sorted((at, mark, one.line, one) for mark, one in told.values() if (at := clocks.at(one)) is not None)
+    if len(moments) < MOMENTS:
+        return []
+    return [
+        f"{clock_text(at)} {mark} {_at(one, shared)} {one.text[:WIDTH]}" for at, mark, _, one in moments[:KEPT_MOMENTS]
+    ]
 
 
 def markdown(answer: Diagnosis) -> str:
@@ -124,6 +197,8 @@ def markdown(answer: Diagnosis) -> str:
             "",
         ]
         lines += [f"   {len(finding.echoes)} lines only echo it.", ""] if finding.echoes else []
+    if moments := timeline(answer):
+        lines += ["Timeline (UTC; the number is the finding, ~ an echo):", "", "```text", *moments, "```", ""]
     lines += ["To collect next:", "", *(f"- {what}" for what in answer.collect)] if answer.collect else []
     return "\n".join(lines).rstrip()
 
