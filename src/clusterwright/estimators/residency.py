@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusterwright.estimators.communication import FULL_SHARDS
-from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts, distinct
+from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
 from clusterwright.estimators.job import Job, data_ranks, domain_of, expert_ranks
 from clusterwright.estimators.keeping import Keeping, shipped
 from clusterwright.estimators.kept import kept, sequence_parallel
@@ -174,6 +174,8 @@ def _stage(job: Job, keep: Keeping, lay: Layouts, number: Floats) -> _Stage:
         layers = _even_layers(job, lay, number)
     last = number == lay.pp - 1
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
+    # What a late stage of a zero-bubble pipeline keeps for its weight gradients makes up for its fewer warm-up passes.
+    waits = np.where(lay.schedule == SCHEDULES.index("zero-bubble"), 0, number)
     return _Stage(
         number=number,
         layers=layers,
@@ -181,7 +183,7 @@ def _stage(job: Job, keep: Keeping, lay: Layouts, number: Floats) -> _Stage:
         experts=layers * model.expert_parameters / model.layers / np.where(lay.ep > 1, lay.ep, lay.tp),
         embedding=np.where(number == 0, model.embedding_parameters, 0) / lay.tp,
         head=np.where(last, np.where(lay.pp > 1, head, model.head_parameters), 0) / lay.tp,
-        held=np.asarray(memory.micro_batches_held(micro_batches, lay.pp, lay.vpp, number)),
+        held=np.asarray(memory.micro_batches_held(micro_batches, lay.pp, lay.vpp, waits)),
     )
 
 
