@@ -22,6 +22,8 @@ DEGREE = click.IntRange(min=1, max=2**24)
 @click.option("--cp", type=DEGREE, default=1, show_default=True, help="Context parallelism.")
 @click.option("--pp", type=DEGREE, default=1, show_default=True, help="Pipeline stages.")
 @click.option("--vpp", type=DEGREE, default=1, show_default=True, help="Virtual stages a pipeline rank.")
+@click.option("--schedule", type=click.Choice(["1f1b", "zero-bubble"]), default="1f1b", show_default=True,
+              help="Of the pipeline.")  # fmt: skip
 @click.option("--ep", type=DEGREE, default=1, show_default=True, help="Expert parallelism.")
 @click.option("--micro-batch", type=DEGREE, default=1, show_default=True, help="Sequences of a micro-batch.")
 @click.option("--recompute", type=click.Choice(["none", "selective", "full"]), default="none", show_default=True)

@@ -10,7 +10,7 @@ import numpy as np
 from clusterwright.errors import InputError
 from clusterwright.estimators.cost import Quote
 from clusterwright.estimators.training import USABLE_MEMORY, Layouts, run
-from clusterwright.layout import Layout, Recompute, Sharding
+from clusterwright.layout import Layout, Recompute, Schedule, Sharding
 from clusterwright.search.candidate import make
 from clusterwright.search.design import deal_of, setting_of, trainable, tree
 from clusterwright.search.evaluate import COLUMNS
@@ -42,6 +42,7 @@ class Asked:
     sharding: Sharding | None = None
     precision: Precision | None = None
     node: str | None = None
+    schedule: Schedule = "1f1b"
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ def ask(asked: Asked, wish: Wish, known: Known) -> Answer:
         InputError: a layout that no framework runs; names the option and the rule.
     """
     training = trainable(wish.workload)
+    if training.precision == "any":
+        training = training.model_copy(update={"precision": "bf16"})
     if asked.precision is not None:
         training = training.model_copy(update={"precision": asked.precision})
     accelerator = known.catalogue.accelerator(asked.accelerator)
@@ -100,6 +103,8 @@ def illegal(layout: Layout, wish: Wish, training: Training, kind: Kind) -> list[
             words = (*rule.axes, *rule.why.split())
             given = ", ".join(f"{n} = {figures[n]}" for n in dict.fromkeys(words) if n in figures)
             found.append(f"{rule.why} ({given})")
+    if layout.schedule != "1f1b" and layout.pp == 1:
+        found.append(f"schedule {layout.schedule} needs pp > 1 (pp = 1)")
     return found
 
 
@@ -116,7 +121,7 @@ def _layout(asked: Asked, training: Training) -> Layout:
     return Layout(
         tp=asked.tp, cp=asked.cp, pp=asked.pp, vpp=asked.vpp, ep=asked.ep, dp=dp, sharding=sharding,
         micro_batch=asked.micro_batch, global_batch=training.batch_sequences, recompute=asked.recompute,
-        precision=training.precision,
+        precision=training.precision, schedule=asked.schedule,
     )  # fmt: skip
 
 
