@@ -182,7 +182,7 @@ def _context(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device,
     else:  # queries, keys, values and the result change hands, and their gradients back
         heads = BF16 * tokens * 2 * np.maximum((queries + keys) / lay.tp, 1)
         once = 2 * wires.exchange(heads, lay.cp, lay.tp, domain)
-    return np.where(lay.cp > 1, once * device.layers, 0.0)
+    return np.asarray(np.where(lay.cp > 1, once * device.layers, 0.0))
 
 
 def _ring(wires: Wires, lay: Layouts, message: Floats, device: Device, domain: int) -> Floats:
@@ -191,7 +191,7 @@ def _ring(wires: Wires, lay: Layouts, message: Floats, device: Device, domain: i
     bandwidth = np.where(local < lay.cp, wires.out, wires.pair)
     ring = (lay.cp - 1) * collectives.send(message, bandwidth=bandwidth, latency=wires.near.latency)
     hidden = 0.8 * device.attention_layer
-    return np.maximum(ring - hidden, 0.1 * ring) + np.maximum(2 * ring - 2 * hidden, 0.1 * ring)
+    return np.asarray(np.maximum(ring - hidden, 0.1 * ring) + np.maximum(2 * ring - 2 * hidden, 0.1 * ring))
 
 
 def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, domain: int) -> Floats:

@@ -184,7 +184,7 @@ def width(mixer: Attention | LatentAttention | StateSpace, tp: Floats) -> Floats
         return 3 * mixer.heads * mixer.head_size / tp + 2 * mixer.groups * mixer.state / tp
     if isinstance(mixer, LatentAttention):
         return mixer.heads * (2 * mixer.head_size + mixer.value_size) / tp
-    return mixer.heads * mixer.head_size / tp + 2 * np.maximum(mixer.kv_heads / tp, 1) * mixer.head_size
+    return np.asarray(mixer.heads * mixer.head_size / tp + 2 * np.maximum(mixer.kv_heads / tp, 1) * mixer.head_size)
 
 
 def core_time(
