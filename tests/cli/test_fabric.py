@@ -183,3 +183,41 @@ def test_a_storage_network_is_designed_apart(capsys: pytest.CaptureFixture[str])
     assert 2 * 127 == found["storage_fabric"]["node_leaf_cables"]
     assert 0 == run(*USUAL, "--storage-nics=2")
     assert f"{found['storage_fabric']['switches']} switches" in capsys.readouterr().out
+
+
+OWN = """
+[model]
+name = "llama-3.1-8b"
+[training]
+tokens = "1B"
+sequence_length = 8192
+global_batch = 512
+[cluster]
+node = "{node}"
+nodes = {nodes}
+oversubscription = 2.0
+"""
+
+
+def planned(tmp_path: Path, node: str, nodes: int) -> Path:
+    (tmp_path / "workload.toml").write_text(OWN.format(node=node, nodes=nodes), encoding="utf-8")
+    assert 0 == run("plan", str(tmp_path / "workload.toml"), "--out", str(tmp_path / "plan.json"))
+    return tmp_path / "plan.json"
+
+
+def test_the_network_of_a_plan_is_oversubscribed_as_its_cluster_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = planned(tmp_path, "dgx-h100", 4)
+    capsys.readouterr()
+    found = document(capsys, "fabric", "--plan", str(plan))
+    assert 2.0 == found["oversubscription"]
+    assert found["cluster_networks"][0]["design"]["leaf_spine_cables"] == found["leaf_spine_cables"]
+    assert 1.0 == document(capsys, "fabric", "--plan", str(plan), "--oversubscription=1")["oversubscription"]
+
+
+def test_a_plan_on_one_node_needs_no_network_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = planned(tmp_path, "dgx-h100", 1)
+    capsys.readouterr()
+    assert 0 == run("fabric", "--plan", str(plan))
+    assert "no network; it runs on one node" in capsys.readouterr().out

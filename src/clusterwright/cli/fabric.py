@@ -56,9 +56,10 @@ NOT_NEGATIVE = FiniteNumber(zero=True)
 @click.option("--radix", type=click.IntRange(min=2), help="Ports of a switch at that speed.")
 @click.option("--plan", "plan_file", type=click.Path(path_type=Path),
               help="Take nodes, NICs and speed from this plan, and say which network its job needs.")  # fmt: skip
-@click.option("--topology", type=click.Choice(TOPOLOGIES), default=TOPOLOGIES[0], show_default=True,
+@click.option("--topology", type=click.Choice(TOPOLOGIES), show_default=TOPOLOGIES[0],
               help="Rail-aligned leaves under common spines, or a network a rail.")  # fmt: skip
-@click.option("--oversubscription", type=POSITIVE, default=1.0, show_default=True, help="Leaf bandwidth down over up.")
+@click.option("--oversubscription", type=POSITIVE, show_default="1, or that of the plan",
+              help="Leaf bandwidth down over up.")  # fmt: skip
 @click.option("--planes", type=click.IntRange(min=1), default=1, show_default=True,
               help="Equal networks side by side; everything printed is of one, `planes_*` of all.")  # fmt: skip
 @click.option("--manager-ports", type=click.IntRange(min=0), default=0, show_default=True,
@@ -85,8 +86,8 @@ def command(  # noqa: PLR0917 - one argument an option
     nic_gbps: float | None,
     radix: int | None,
     plan_file: Path | None,
-    topology: str,
-    oversubscription: float,
+    topology: str | None,
+    oversubscription: float | None,
     planes: int,
     manager_ports: int,
     plot: Path | None,
@@ -108,14 +109,19 @@ def command(  # noqa: PLR0917 - one argument an option
     parts = load_fabric_parts()
     asked = _Asked(nodes, nics, nic_gbps, radix)
     plan = _read(plan_file)
+    facility = None if plan is None else api.facility_of(plan)
+    compute = facility and facility.network("compute")
     if plan is not None:
         asked = asked.completed_by(plan, parts)
+    if facility is not None and not compute and nics is None and not asked.nics:
+        _only_the_plan(facility, style)
+        return
     count, each, speed, ports = asked.whole()
     design = api.fabric(
-        nodes=count, nics=each, nic_gbps=speed / 1e9, radix=ports, topology=topology, oversubscription=oversubscription,
-        manager_ports=manager_ports,
+        nodes=count, nics=each, nic_gbps=speed / 1e9, radix=ports, manager_ports=manager_ports,
+        topology=topology or (compute.design.topology if compute else TOPOLOGIES[0]),
+        oversubscription=oversubscription or (compute.design.oversubscription if compute else 1.0),
     )  # fmt: skip
-    facility = None if plan is None else api.facility_of(plan)
     apart = () if storage_nics is None else _apart(
         design, parts, storage_nics, storage_ports, storage_leaves, storage_oversubscription
     )  # fmt: skip
@@ -142,6 +148,14 @@ def command(  # noqa: PLR0917 - one argument an option
         if facility is not None:
             print(_plan_text(facility))
         print("\n".join(["", "sources", *(wrapped("  ", source, 4) for source in parts.sources)]))
+
+
+def _only_the_plan(facility: Facility, style: str) -> None:
+    """What a plan says where its one node has no network that is known."""
+    if style == "json":
+        print(json.dumps(_of_plan(facility), allow_nan=False))
+    else:
+        print(_plan_text(facility).lstrip("\n"))
 
 
 def _apart(
