@@ -73,6 +73,8 @@ class Observer:
     """What the line at hand added to."""
     _varies: bool = False
     """The line at hand says more than its form."""
+    _anew: bool = False
+    """The lines to come mean something else by the same form."""
     _order: itertools.count[int] = field(default_factory=itertools.count)
     _faults: Any = None
     """Automaton from words to the faults that want them."""
@@ -112,7 +114,12 @@ class Observer:
         for line in lines:
             self._touched.clear()
             self._take(line)
-            if line.form is not None and repeats is not None and not self._varies:
+            if line.form is None or repeats is None:
+                continue
+            if self._anew:
+                repeats.settle()
+                self._anew = False
+            elif not self._varies:
                 repeats.learn(line.form, tuple(self._touched))
         if repeats is not None:
             repeats.settle()
@@ -133,10 +140,11 @@ class Observer:
         probe = self.tables.get(line.file)
         if probe is None:
             probe = self.tables[line.file] = self._probe()
-        self._varies |= bool(probe.columns)
+        columns, heads = probe.columns, probe.heads
         for reading in probe.read(line, lower):
-            self._varies = True
             self._take_reading(probe, line, reading)
+        self._anew |= probe.columns != columns
+        self._varies |= probe.heads != heads
 
     def _take_block(self, line: Line, lower: bytes) -> bool:
         if (b"nodename=" in lower or b"settings for " in lower) and (place := block(line.raw)) is not None:
@@ -182,6 +190,7 @@ class Observer:
         ]
         if len(kept) >= KEPT_OBSERVATIONS and not over:
             return
+        self._varies = True
         evidence = probe.evidence(line, reading)
         if len(kept) < KEPT_OBSERVATIONS:
             kept.append(evidence)

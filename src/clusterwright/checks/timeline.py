@@ -71,5 +71,6 @@ def clock_text(moment: float) -> str:
     >>> clock_text(1767312010.5), clock_text(86410.25)
     ('2026-01-02 00:00:10.5', '01-02 00:00:10.2')
     """
-    text = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment)) + f"{int(moment % 1 * 10) / 10:.1f}"[1:]
+    whole, tenth = divmod(round(moment * 10), 10)
+    text = f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(whole))}.{tenth}"
     return text.removeprefix("1970-") if moment < YEAR_S else text

@@ -62,6 +62,11 @@ PORTS = (
 )
 
 
+GATES = (b"gpu", b"pci", b"device", b"nvidia", b"card", b"hl", b"amdgpu")
+"""One of these stands in every line that names an accelerator."""
+PORT_GATES = (b"mlx5", b"pcieport", b"bnxt_en", b"irdma", b"ice ", b"i40e", b"ionic", b"nvswitch")
+
+
 @functools.lru_cache(maxsize=64)
 def where(raw: bytes) -> Where:
     """The places that a line names.
@@ -69,16 +74,21 @@ def where(raw: bytes) -> Where:
     >>> where(b"node-3:12:34 [1] NCCL WARN Connect to 10.0.0.7<555> failed").named()
     {'node': 'node-3', 'peer': '10.0.0.7'}
     """
+    lower = raw.lower()
     node = _first(HOSTS, raw, "node")
     if node is not None and (node.lower() in NOT_HOSTS or node.startswith("PCI")):
         node = None
     return Where(
         node=node,
-        accelerator=normal_pci(_first(ACCELERATORS, raw, "accelerator")),
-        port=_first(PORTS, raw, "port"),
-        rank=_first(RANKS, raw, "rank"),
-        peer=_first(PEERS, raw, "peer"),
+        accelerator=normal_pci(_first(ACCELERATORS, raw, "accelerator")) if _any(GATES, lower) else None,
+        port=_first(PORTS, raw, "port") if _any(PORT_GATES, lower) else None,
+        rank=_first(RANKS, raw, "rank") if b"rank" in lower else None,
+        peer=_first(PEERS, raw, "peer") if raw.count(b".") >= 3 or b"connect to" in lower else None,  # noqa: PLR2004
     )
+
+
+def _any(words: tuple[bytes, ...], lower: bytes) -> bool:
+    return any(word in lower for word in words)
 
 
 def _first(patterns: Iterable[str], raw: bytes, key: str) -> str | None:

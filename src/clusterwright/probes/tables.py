@@ -128,6 +128,8 @@ class TableProbe:
     """Columns of the query that is being read."""
     place: int = 0
     """Where in `columns` the accelerator is named."""
+    heads: int = 0
+    """Headings read so far."""
     listed: int = 0
     """Accelerators that the listing has named so far."""
 
@@ -155,6 +157,7 @@ class TableProbe:
                 yield self._reading(found["name"].lower(), found, "counters")
 
     def _head(self, name: str, found: dict[str, str]) -> Iterator[Reading]:
+        self.heads += 1
         if name == "columns":
             self.columns = tuple(column.strip().partition(" ")[0] for column in found["columns"].split(","))
             self.place = next((self.columns.index(key) for key in CSV_PLACES if key in self.columns), 0)
