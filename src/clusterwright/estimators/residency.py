@@ -5,6 +5,7 @@ One is the backward pass of a micro-batch, with all activations in flight; the o
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from clusterwright.estimators.communication import FULL_SHARDS
 from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
 from clusterwright.estimators.job import Job, data_ranks, domain_of, expert_ranks
-from clusterwright.estimators.keeping import Keeping, shipped
+from clusterwright.estimators.keeping import Keeping, Saving, shipped
 from clusterwright.estimators.kept import kept, sequence_parallel
 from clusterwright.laws import memory
 from clusterwright.model import Attention, Experts, FeedForward, LatentAttention, StateSpace
@@ -146,7 +147,12 @@ def _padded(job: Job, lay: Layouts) -> Floats:
 
 
 def _keeping(job: Job) -> Keeping:
-    return shipped().of(job.framework, job.year, job.saving, job.model.name)
+    return _habits(job.framework, job.year, job.saving, job.model.name)
+
+
+@functools.lru_cache(maxsize=1024)
+def _habits(framework: str, year: float, saving: Saving, model: str) -> Keeping:
+    return shipped().of(framework, year, saving, model)
 
 
 def keeping_of(job: Job) -> str:
