@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from clusterwright.emitters import targets
 from clusterwright.hardware import Accelerator, Fabric, FabricKind, Node, Storage
 from clusterwright.layout import Layout
 from clusterwright.model import Attention, Block, Experts, FeedForward, LatentAttention, Model
@@ -176,6 +177,30 @@ SWITCHES: dict[str, object] = {
     "host_interface": "hosts",
     "fabric_prefix": "10.20.0.0/16",
 }
+
+
+def mixture_of_named_hosts(target: str) -> tuple[Plan, dict[str, object]]:
+    """Another plan, with all that a site can tell: a mixture of experts on nodes that have names, claims and sizes."""
+    racks = {"hosts": [f"gpu{i}" for i in range(1, 9)]}
+    claims = {"data_claim": "datasets", "checkpoint_claim": "checkpoints"}
+    plan = make_plan(
+        Layout(tp=2, ep=8, dp=32, sharding="zero1", global_batch=128, recompute="selective"),
+        model=MIXTRAL,
+        site={**SITE, **racks, **claims},
+        spares=1,
+    )
+    given: dict[str, object] = {
+        "cpus_per_node": 96,
+        "memory_gib_per_node": 1800,
+        "gpu_product": "NVIDIA-H100-80GB-HBM3",
+        "topology_labels": "example.com/block,example.com/rack",
+        "time_limit": "7-00:00:00",
+        "slurm_version": "24.05",
+        "lr": "3e-4",
+        "rotary_base": 1000000,
+    }
+    read = next((*t.needs, *t.takes) for t in targets() if t.name == target)
+    return plan, {key: value for key, value in given.items() if key in read}
 
 
 def fitting(target: str, *, site: bool = True) -> tuple[Plan, dict[str, object]]:

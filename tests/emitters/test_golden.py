@@ -12,18 +12,24 @@ import pytest
 
 from clusterwright.emitters import emit, targets
 from clusterwright.emitters.door import MANIFEST
-from tests.emitters.plans import fitting
+from tests.emitters.plans import fitting, mixture_of_named_hosts
+from tests.emitters.readers import all_faults
 
 GOLDEN = Path(__file__).parent / "golden"
 SUFFIX = ".golden"
 """So that no tool takes them for its own."""
 
 
-@pytest.mark.parametrize("name", [target.name for target in targets()])
-def test_a_target_writes_what_was_reviewed(name: str) -> None:
-    plan, given = fitting(name)
-    written = {path: text for path, text in emit(plan, name, given).files.items() if path != MANIFEST}
-    folder = GOLDEN / name
+PLANS = {"": fitting, "mixture-of-named-hosts": mixture_of_named_hosts}
+"""The folder of each plan; the first has one for each target."""
+CASES = [(plan, target.name) for plan in PLANS for target in targets()]
+
+
+@pytest.mark.parametrize(("plan", "target"), CASES, ids=[f"{target} {plan}".strip() for plan, target in CASES])
+def test_a_target_writes_what_was_reviewed(plan: str, target: str) -> None:
+    made, given = PLANS[plan](target)
+    written = {path: text for path, text in emit(made, target, given).files.items() if path != MANIFEST}
+    folder = GOLDEN / plan / target
     if os.environ.get("CLUSTERWRIGHT_GOLDEN") == "write":
         for path, text in written.items():
             place = folder / f"{path}{SUFFIX}"
@@ -31,3 +37,11 @@ def test_a_target_writes_what_was_reviewed(name: str) -> None:
             place.write_text(text, encoding="utf-8")
     kept = {p.relative_to(folder).as_posix(): p.read_text("utf-8") for p in folder.rglob("*") if p.is_file()}
     assert kept == {f"{path}{SUFFIX}": text for path, text in written.items()}
+
+
+@pytest.mark.parametrize(("plan", "target"), CASES, ids=[f"{target} {plan}".strip() for plan, target in CASES])
+def test_the_language_of_each_file_reads_it(plan: str, target: str) -> None:
+    made, given = PLANS[plan](target)
+    bundle = emit(made, target, given)
+    assert [] == all_faults(bundle.files)
+    assert plan or bundle.files

@@ -1,4 +1,4 @@
-"""Host file and launcher of the collectives under a real OpenMPI; every host is this machine, the programs are others."""
+"""Host file and launcher of the collectives under a real OpenMPI: the hosts are this machine, the programs others."""
 
 from __future__ import annotations
 
