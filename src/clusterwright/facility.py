@@ -194,6 +194,18 @@ class Mixture(Noun):
         return min(self.kinds, key=lambda kind: kind.flop_per_s)
 
 
+class SparesWorth(Noun):
+    """What the spares cost, and what waiting for each repair would cost without them."""
+
+    spares: int
+    cost_usd: float
+    """Their part of what the run costs [USD]."""
+    goodput_without: float
+    """Of the job that waits until a node is back, whenever one is taken out for repair."""
+    saves_usd: float
+    """What that waiting would cost, less what the spares cost [USD]."""
+
+
 class Elsewhere(Noun):
     """The goodput that the run would have if its accelerators failed as often as those of another cluster."""
 
@@ -228,6 +240,7 @@ class Failures(Noun):
     rework_share: float
     straggler: Straggler | None = None
     """Of the size that one was measured to be."""
+    spares_worth: SparesWorth | None = None
     improvements: tuple[Improvement, ...]
 
 

@@ -167,3 +167,10 @@ def test_the_causes_add_up_to_the_failures(capsys: pytest.CaptureFixture[str]) -
     found = document(capsys, "--accelerators=16384")
     assert found["failures_per_day"] == pytest.approx(sum(c["per_day"] for c in found["causes"]))
     assert found["causes"][0]["per_day"] >= found["causes"][-1]["per_day"]
+
+
+def test_spares_have_their_price_and_their_worth(capsys: pytest.CaptureFixture[str]) -> None:
+    found = document(capsys, "--accelerators=16384", "--usd-per-accelerator-hour=2")["spares_worth"]
+    assert found["cost_usd_per_day"] == pytest.approx(found["spares"] * 8 * 24 * 2)
+    assert found["saves_usd_per_day"] > 0
+    assert found["goodput_without"] < 0.5

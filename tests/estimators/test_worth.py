@@ -55,3 +55,15 @@ def test_a_mixture_is_never_faster_than_its_parts_together_and_never_slower_than
 def test_a_precision_that_a_kind_lacks_is_refused_with_those_it_has() -> None:
     with pytest.raises(InputError, match="a100-80gb-sxm has no fp8"):
         worth.cost_of_mixture([(KNOWN.accelerator("a100-80gb-sxm"), 8)], precision="fp8")
+
+
+def test_without_spares_the_job_waits_for_each_repair() -> None:
+    found = worth.worth_of_spares(99, 1, 0.98, 10 * 86400.0, RATES, cost_usd=100.0)
+    wait = RATES.hardware_share * RATES.repair_s
+    assert found.goodput_without == pytest.approx(0.98 * 10 * 86400 / (10 * 86400 + wait))
+    assert found.cost_usd == pytest.approx(1.0)
+    assert found.saves_usd == pytest.approx(99.0 * wait / (10 * 86400) - 1.0)
+
+
+def test_spares_of_a_job_that_hardly_fails_cost_more_than_they_save() -> None:
+    assert worth.worth_of_spares(2, 1, 0.999, 1e9, RATES, cost_usd=100.0).saves_usd < 0

@@ -94,3 +94,18 @@ def test_the_slowest_sets_the_pace() -> None:
 @given(st.floats(0.0, 1e5), st.sampled_from([0.5, 0.9, 0.99, 0.9999]))
 def test_spares_are_the_quantile_of_an_independent_program(mean: float, confidence: float) -> None:
     assert max(int(poisson.ppf(confidence, mean)), 0) == int(reliability.spares_needed(mean, confidence))
+
+
+@given(st.floats(1.0, 1e8), st.floats(0.0, 1e8))
+def test_availability_is_a_share_that_falls_with_the_repair(mtbf: float, repair: float) -> None:
+    share = float(reliability.availability(mtbf, repair))
+    assert 0 < share <= 1
+    assert float(reliability.availability(mtbf, 2 * repair)) <= share
+    assert 1.0 == float(reliability.availability(mtbf, 0.0))
+
+
+def test_a_job_that_waits_for_repairs_runs_as_long_as_availability_says() -> None:
+    random = np.random.default_rng(3)
+    up, fails = random.exponential(9.0, 200_000), random.random(200_000) < 0.75
+    wait = np.where(fails, random.exponential(4.0, 200_000), 0.0)
+    assert up.sum() / (up + wait).sum() == pytest.approx(float(reliability.availability(9.0, 0.75 * 4.0)), rel=0.005)

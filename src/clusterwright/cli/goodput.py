@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 MODES = ("async", "sync", "memory")
 SHOWN = 5
 """Causes and storage systems that are printed; the JSON document holds all."""
+A_NODE = 8
+"""Accelerators of a node, where the price of spares is told. [1]"""
 MOST_MIXED = 10_000_000
 """Accelerators of one kind. [1]"""
 PARAMETERS = 70.6e9
@@ -124,6 +126,7 @@ def command(  # noqa: PLR0917 - one argument an option
         document["mix"] = mixture.model_dump(mode="json")
         document["warnings"] = [*_mix_warnings(mixture), *_warnings(estimate, rates, interval_s, repair_hours)]
     if a_day is not None:
+        document["spares_worth"] = _spares_worth(estimate, rates, accelerators, a_day)
         document["worth"] = [
             {"change": i.change, "goodput": i.goodput, "usd_per_day": i.saves_usd}
             for i in what_would_help(accelerators, size, write, rates, cost_usd=a_day, mode=mode)
@@ -185,6 +188,23 @@ def _document(
         },
         "terms": explain_goodput(estimate, rates).model_dump(mode="json"),
         "sources": list(rates.sources),
+    }
+
+
+def _spares_worth(
+    estimate: GoodputEstimate, rates: FailureRates, accelerators: int, a_day_usd: float
+) -> dict[str, object]:
+    """What the spares cost a day, and what waiting for repairs would; a node is taken to have eight accelerators."""
+    from clusterwright.estimators.worth import worth_of_spares
+
+    nodes, spares = -(-accelerators // A_NODE), int(estimate.spares)
+    paid = a_day_usd * (nodes + spares) / nodes
+    found = worth_of_spares(nodes, spares, float(estimate.goodput), float(estimate.mtbf_s), rates, cost_usd=paid)
+    return {
+        "spares": spares,
+        "cost_usd_per_day": found.cost_usd,
+        "goodput_without": found.goodput_without,
+        "saves_usd_per_day": found.saves_usd,
     }
 
 
@@ -271,6 +291,14 @@ def _mix_warnings(mixture: Mixture) -> list[str]:
     return told
 
 
+def _spares_text(document: dict[str, object]) -> str:
+    """What the spares save, where a price is known."""
+    worth = document.get("spares_worth")
+    if not isinstance(worth, dict):
+        return ""
+    return f"; without them goodput {100 * worth['goodput_without']:.1f}%: they save ${worth['saves_usd_per_day']:,.0f} a day"
+
+
 def _causes_text(found: object) -> str:
     """The most frequent causes."""
     assert isinstance(found, list)  # noqa: S101 - built above
@@ -318,7 +346,7 @@ def _text(document: dict[str, object]) -> str:
         f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
         wrapped("causes", _causes_text(document["causes"])),
         *_elsewhere_lines(document["elsewhere"]),
-        f"spares        {document['spares']} (nodes) suffice 99% of the time",
+        f"spares        {document['spares']} (nodes) suffice 99% of the time{_spares_text(document)}",
     ]
     straggler = document["straggler"]
     assert isinstance(straggler, dict)  # noqa: S101 - built above

@@ -10,7 +10,7 @@ from clusterwright.estimators.goodput import SaveMode, estimate_goodput
 from clusterwright.estimators.networks import all_networks, compute_network, rails_of
 from clusterwright.estimators.site import estimate_site
 from clusterwright.estimators.storage import CHECKPOINTS_KEPT, require_storage, token_bytes
-from clusterwright.estimators.worth import cost_of_straggler, goodput_elsewhere, what_would_help
+from clusterwright.estimators.worth import cost_of_straggler, goodput_elsewhere, what_would_help, worth_of_spares
 from clusterwright.facility import Facility, Failures, SaveWay
 from clusterwright.simulation.failures import simulate_goodput
 from clusterwright.workload import Workload
@@ -137,6 +137,14 @@ def failures_of(chosen: Candidate, accelerators_a_node: int, figures: FacilityFi
         restart_share=float(found.restart_share),
         rework_share=float(found.rework_share),
         straggler=cost_of_straggler(count, cost_usd=chosen.estimate.cost_usd),
+        spares_worth=worth_of_spares(
+            chosen.nodes,
+            chosen.spares,
+            float(found.goodput),
+            float(found.mtbf_s),
+            rates,
+            cost_usd=chosen.estimate.cost_usd,
+        ),
         improvements=worth,
     )
 

@@ -112,6 +112,9 @@ def _failures_term(failures: Failures) -> Term:
           for e in failures.elsewhere),
         *(Term(name=f"worth of: {i.change}", value=i.saves_usd, unit="USD", source=f"goodput {i.goodput:.4f}")
           for i in failures.improvements),
+        *(Term(name="worth of the spares", value=w.saves_usd, unit="USD",
+               source=f"against waiting for each repair, goodput {w.goodput_without:.4f}; they cost ${w.cost_usd:,.0f}")
+          for w in (failures.spares_worth,) if w),
         *(Term(name="one slow accelerator", value=s.lost_usd or 0.0, unit="USD",
                source=f"at {s.slowest:.0%} of the others' speed, as one was measured; at most")
           for s in (failures.straggler,) if s),

@@ -8,8 +8,8 @@ import numpy as np
 
 from clusterwright.errors import InputError
 from clusterwright.estimators.goodput import SaveMode, estimate_goodput
-from clusterwright.facility import Elsewhere, Improvement, MixedKind, Mixture, Straggler
-from clusterwright.laws.reliability import synchronous_share
+from clusterwright.facility import Elsewhere, Improvement, MixedKind, Mixture, SparesWorth, Straggler
+from clusterwright.laws.reliability import availability, synchronous_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,6 +69,26 @@ def what_would_help(
         saves = cost_usd * (1.0 - now / then) if then > 0 else 0.0
         found.append(Improvement(change=change, goodput=then, saves_usd=saves))
     return tuple(found)
+
+
+def worth_of_spares(
+    nodes: int, spares: int, goodput: float, mtbf_s: float, rates: FailureRates, *, cost_usd: float
+) -> SparesWorth:
+    """What spare nodes save: without them the job, and all that is paid, waits for each repair.
+
+    Args:
+        nodes: Of the job [1].
+        spares: Beside them [1].
+        goodput: With the spares [1].
+        mtbf_s: Of the job [s].
+        rates: Share of interruptions that take a node out, and how long until it is back.
+        cost_usd: Paid for the run, or for a day of it, spares included [USD].
+    """
+    up = float(availability(mtbf_s, rates.hardware_share * rates.repair_s))
+    own = cost_usd * spares / (nodes + spares)
+    return SparesWorth(
+        spares=spares, cost_usd=own, goodput_without=goodput * up, saves_usd=(cost_usd - own) * (1.0 / up - 1.0) - own
+    )
 
 
 def goodput_elsewhere(

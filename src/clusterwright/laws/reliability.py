@@ -163,6 +163,25 @@ def spares_needed(mean_down: Count, confidence: Share) -> NDArray[np.int64]:
     return np.asarray(spares, dtype=np.int64)
 
 
+def availability(mtbf: Seconds, repair: Seconds) -> Floats:
+    r"""Share of the time that a job runs which waits for a repair after each interruption: :math:`M / (M + r)`.
+
+    Args:
+        mtbf: Running time between interruptions of the job, :math:`M` [s], any shape.
+        repair: Mean wait after one, :math:`r` [s]; where only a share of them needs a repair, that share of it.
+
+    Returns:
+        [1], the broadcast shape.
+
+    Source: R. E. Barlow and F. Proschan, "Mathematical Theory of Reliability", 1965, chapter 3 (renewal argument).
+
+    >>> float(availability(9 * 3600.0, 3600.0))
+    0.9
+    """
+    mean = np.asarray(mtbf, dtype=np.float64)
+    return mean / (mean + np.asarray(repair, dtype=np.float64))
+
+
 def synchronous_share(speeds: Floats) -> Floats:
     r"""Share of the paid speed that a synchronous job gets: the slowest sets the pace, :math:`\min(v) / \bar v`.
 
