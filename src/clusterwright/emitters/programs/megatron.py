@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from clusterwright.emitters.bundle import Setting, Unsupported
+from clusterwright.emitters.programs.megatron_model import feed, mixer, one, shape, switch
 from clusterwright.emitters.programs.program import Program
 from clusterwright.emitters.programs.rates import left_to_you, peak_rate, warmup_steps
 from clusterwright.model import Attention, Experts, FeedForward, LatentAttention, StateSpace
@@ -23,7 +24,7 @@ def program(job: Job, training: Training) -> Program | tuple[Unsupported, ...]:
     if refused:
         return refused
     arguments = (
-        *_degrees(job), *_pipeline(job), *_batch(job, training), *_shape(job), *_mixer(job), *_feed(job),
+        *_degrees(job), *_pipeline(job), *_batch(job, training), *shape(job), *mixer(job), *feed(job),
         *_memory(job), *_precision(job), *_sharding(job), *_schedule(job, training), *_data(job), *_saving(job),
     )  # fmt: skip
     rest = "weight decay, betas, clipping, the last rate, the seed and the first weights are Megatron's defaults"
@@ -134,34 +135,26 @@ def _refused_layout(job: Job, training: Training) -> list[tuple[str, bool, str]]
     ]
 
 
-def _one(flag: str, value: object, why: str) -> Setting:
-    return Setting(flag, str(value), why)
-
-
-def _switch(flag: str, why: str) -> Setting:
-    return Setting(flag, None, why)
-
-
 def _degrees(job: Job) -> list[Setting]:
     layout, found = job.layout, []
     if layout.tp > 1:
         found += [
-            _one(
+            one(
                 "--tensor-model-parallel-size",
                 layout.tp,
                 "each layer is split over so many accelerators [chosen.layout.tp]",
             ),
-            _switch("--sequence-parallel", "splits norms and their activations too; needs tp > 1 [chosen.layout.tp]"),
+            switch("--sequence-parallel", "splits norms and their activations too; needs tp > 1 [chosen.layout.tp]"),
         ]
     else:
-        found.append(_one("--tensor-model-parallel-size", 1, "layers are not split [chosen.layout.tp]"))
+        found.append(one("--tensor-model-parallel-size", 1, "layers are not split [chosen.layout.tp]"))
     if layout.cp > 1:
         found.append(
-            _one("--context-parallel-size", layout.cp, "each sequence is split over so many ranks [chosen.layout.cp]")
+            one("--context-parallel-size", layout.cp, "each sequence is split over so many ranks [chosen.layout.cp]")
         )
     if layout.pp > 1:
         found.append(
-            _one(
+            one(
                 "--pipeline-model-parallel-size",
                 layout.pp,
                 "the layers are split into so many stages [chosen.layout.pp]",
@@ -169,8 +162,8 @@ def _degrees(job: Job) -> list[Setting]:
         )
     if layout.ep > 1:
         found += [
-            _one("--expert-model-parallel-size", layout.ep, "experts are split over so many ranks [chosen.layout.ep]"),
-            _one(
+            one("--expert-model-parallel-size", layout.ep, "experts are split over so many ranks [chosen.layout.ep]"),
+            one(
                 "--expert-tensor-parallel-size",
                 1,
                 "one expert is not split: the estimate counts it whole [chosen.layout.ep]",
@@ -188,23 +181,23 @@ def _pipeline(job: Job) -> list[Setting]:
         if layout.vpp == 1:
             return []
         why = "each rank holds so many pieces of the pipeline, for a smaller bubble [chosen.layout.vpp]"
-        return [_one("--num-virtual-stages-per-pipeline-rank", layout.vpp, why)]
+        return [one("--num-virtual-stages-per-pipeline-rank", layout.vpp, why)]
     if (layers + 2) % stages == 0:
         why = f"{layers} layers and two ends divide by {stages} stages: this end counts as a layer [chosen.layout.pp, vpp]"
         found = [
-            _switch("--account-for-embedding-in-pipeline-split", why),
-            _switch("--account-for-loss-in-pipeline-split", why),
+            switch("--account-for-embedding-in-pipeline-split", why),
+            switch("--account-for-loss-in-pipeline-split", why),
         ]
         return (
             found
             if layout.vpp == 1
             else [
                 *found,
-                _one("--num-virtual-stages-per-pipeline-rank", layout.vpp, "pieces a rank [chosen.layout.vpp]"),
+                one("--num-virtual-stages-per-pipeline-rank", layout.vpp, "pieces a rank [chosen.layout.vpp]"),
             ]
         )
     return [
-        _one(
+        one(
             "--pipeline-model-parallel-layout",
             _stages(layers, stages, job.model.mtp),
             f"{layers} layers over {stages} stages, unevenly; the ends have least [chosen.layout.pp, vpp]",
@@ -227,19 +220,19 @@ def _stages(layers: int, stages: int, mtp: int = 0) -> str:
 def _batch(job: Job, training: Training) -> list[Setting]:
     layout = job.layout
     return [
-        _one("--micro-batch-size", layout.micro_batch, "sequences a rank takes at once [chosen.layout.micro_batch]"),
-        _one(
+        one("--micro-batch-size", layout.micro_batch, "sequences a rank takes at once [chosen.layout.micro_batch]"),
+        one(
             "--global-batch-size",
             layout.global_batch,
             f"sequences of one step; {layout.micro_batches} micro-batches on each of {layout.dp} replicas [chosen.layout.global_batch]",
         ),
-        _one("--seq-length", training.sequence_length, "tokens of a sequence [workload.training.sequence_length]"),
-        _one(
+        one("--seq-length", training.sequence_length, "tokens of a sequence [workload.training.sequence_length]"),
+        one(
             "--max-position-embeddings",
             max(training.sequence_length, job.model.positions),
             "at least the sequence [workload.training.sequence_length]",
         ),
-        _one(
+        one(
             "--train-iters",
             training.steps,
             "steps for all tokens [workload.training.tokens, global_batch, sequence_length]",
@@ -247,127 +240,10 @@ def _batch(job: Job, training: Training) -> list[Setting]:
     ]
 
 
-def _shape(job: Job) -> list[Setting]:
-    model = job.model
-    found = [
-        _one("--num-layers", model.layers, "[model.blocks]"),
-        _one("--hidden-size", model.hidden, "[model.hidden]"),
-        _one(
-            "--normalization",
-            "LayerNorm" if model.norm_bias else "RMSNorm",
-            "norms with a bias are LayerNorm, without RMSNorm [model.norm_bias]",
-        ),
-    ]
-    if not model.tied:
-        found.append(
-            _switch("--untie-embeddings-and-output-weights", "the output head has its own weights [model.tied]")
-        )
-    if model.positions:
-        found.append(
-            _one(
-                "--position-embedding-type", "learned_absolute", "a learned vector for each position [model.positions]"
-            )
-        )
-    else:
-        found.append(_one("--position-embedding-type", "rope", "rotary: no position has weights [model.positions]"))
-        base = job.get("rotary_base")
-        if base is not None:
-            found.append(_one("--rotary-base", base, base.why))
-        elif model.rotary_base is not None:
-            found.append(
-                _one("--rotary-base", int(model.rotary_base), "as the model's config has it [model.rotary_base]")
-            )
-    if model.mtp:
-        found.append(_one("--mtp-num-layers", model.mtp, "modules that predict further tokens [model.mtp]"))
-    biased = any(isinstance(b.feed, FeedForward) and b.feed.bias for b in model.blocks) or model.head_bias
-    if not biased:
-        found.append(_switch("--disable-bias-linear", "the linear layers have no bias [model.blocks]"))
-    return found
-
-
-def _mixer(job: Job) -> list[Setting]:
-    mixer = job.model.blocks[0].mixer
-    found = [_one("--num-attention-heads", job.model.heads, "[model.blocks.mixer.heads]")]
-    if isinstance(mixer, LatentAttention):
-        found += [
-            _switch("--multi-latent-attention", "keys and values are compressed [model.blocks.mixer.kind]"),
-            _one("--kv-lora-rank", mixer.kv_rank, "[model.blocks.mixer.kv_rank]"),
-            _one("--qk-head-dim", mixer.nope_size, "[model.blocks.mixer.nope_size]"),
-            _one("--qk-pos-emb-head-dim", mixer.rope_size, "[model.blocks.mixer.rope_size]"),
-            _one("--v-head-dim", mixer.value_size, "[model.blocks.mixer.value_size]"),
-            _switch("--qk-layernorm", "norms on the compressed vectors [model.blocks.mixer.kind]"),
-        ]
-        return [*found, _one("--q-lora-rank", mixer.q_rank, "[model.blocks.mixer.q_rank]")] if mixer.q_rank else found
-    if not isinstance(mixer, Attention):
-        return found
-    if mixer.kv_heads != mixer.heads:
-        found += [
-            _switch("--group-query-attention", "several query heads share a key head [model.blocks.mixer.kv_heads]"),
-            _one("--num-query-groups", mixer.kv_heads, "[model.blocks.mixer.kv_heads]"),
-        ]
-    if mixer.head_size * mixer.heads != job.model.hidden:
-        found.append(
-            _one("--kv-channels", mixer.head_size, "a head is not hidden / heads wide [model.blocks.mixer.head_size]")
-        )
-    if mixer.qkv_bias:
-        found.append(_switch("--add-qkv-bias", "[model.blocks.mixer.qkv_bias]"))
-    if mixer.qk_norm == "head":
-        found.append(_switch("--qk-layernorm", "query and key are normalized by head [model.blocks.mixer.qk_norm]"))
-    if mixer.sinks:
-        found.append(_one("--softmax-type", "learnable", "one learned logit a head [model.blocks.mixer.sinks]"))
-    return found
-
-
-def _feed(job: Job) -> list[Setting]:
-    blocks = job.model.blocks
-    dense = next((b.feed for b in blocks if isinstance(b.feed, FeedForward)), None)
-    moe = next((b.feed for b in blocks if isinstance(b.feed, Experts)), None)
-    found = []
-    width = dense.ffn if dense else moe.ffn if moe else 0
-    found.append(_one("--ffn-hidden-size", width, "width of the dense feed-forward part [model.blocks.feed.ffn]"))
-    if (dense or moe) and (dense.gated if dense else moe.gated if moe else False):
-        found.append(_switch("--swiglu", "the feed-forward part is gated [model.blocks.feed.gated]"))
-    if moe is None:
-        return found
-    found += [
-        _one("--num-experts", moe.experts, "[model.blocks.feed.experts]"),
-        _one("--moe-router-topk", moe.top_k, "experts that a token meets [model.blocks.feed.top_k]"),
-        _one("--moe-ffn-hidden-size", moe.ffn, "width of one expert [model.blocks.feed.ffn]"),
-        _switch(
-            "--moe-grouped-gemm",
-            "one product for all experts of a rank, as the estimate counts [model.blocks.feed.experts]",
-        ),
-        _one("--moe-token-dispatcher-type", "alltoall", "tokens go to the rank of their expert [chosen.layout.ep]"),
-    ]
-    if moe.top_k == 1:
-        found.append(
-            _switch(
-                "--moe-router-pre-softmax",
-                "Megatron asks for it: after the choice of one, a softmax is 1 [model.blocks.feed.top_k]",
-            )
-        )
-    if moe.shared_ffn:
-        found.append(
-            _one(
-                "--moe-shared-expert-intermediate-size",
-                moe.shared_ffn,
-                "all shared experts together [model.blocks.feed.shared_ffn]",
-            )
-        )
-    if moe.shared_gate:
-        found.append(_switch("--moe-shared-expert-gate", "[model.blocks.feed.shared_gate]"))
-    if dense is not None:
-        pattern = "+".join(f"[{int(isinstance(b.feed, Experts))}]*{b.count}" for b in blocks)
-        found.append(
-            _one("--moe-layer-freq", f"({pattern})", "which layers have experts, from the first [model.blocks]")
-        )
-    return found
-
-
 def _memory(job: Job) -> list[Setting]:
     if job.layout.recompute == "selective":
         return [
-            _one(
+            one(
                 "--recompute-granularity",
                 "selective",
                 "attention is computed again in the backward pass [chosen.layout.recompute]",
@@ -376,9 +252,9 @@ def _memory(job: Job) -> list[Setting]:
     if job.layout.recompute == "full":
         why = "every layer is computed again in the backward pass [chosen.layout.recompute]"
         return [
-            _one("--recompute-granularity", "full", why),
-            _one("--recompute-method", "uniform", "full recompute needs a method [chosen.layout.recompute]"),
-            _one("--recompute-num-layers", 1, "keeps the input of each layer [chosen.layout.recompute]"),
+            one("--recompute-granularity", "full", why),
+            one("--recompute-method", "uniform", "full recompute needs a method [chosen.layout.recompute]"),
+            one("--recompute-num-layers", 1, "keeps the input of each layer [chosen.layout.recompute]"),
         ]
     return []
 
@@ -387,43 +263,43 @@ def _precision(job: Job) -> list[Setting]:
     why = "[chosen.layout.precision]"
     precision = job.layout.precision
     if precision == "fp16":
-        return [_switch("--fp16", why)]
-    found = [_switch("--bf16", f"weights and activations {why}")]
+        return [switch("--fp16", why)]
+    found = [switch("--bf16", f"weights and activations {why}")]
     if precision == "fp8":
         return [
             *found,
-            _one("--fp8-format", "hybrid", f"matrix products in 8 bits; Megatron's own recipe (delayed) {why}"),
+            one("--fp8-format", "hybrid", f"matrix products in 8 bits; Megatron's own recipe (delayed) {why}"),
         ]
     if precision == "mxfp8":
         return [
             *found,
-            _one("--fp8-format", "e4m3", f"matrix products in 8 bits {why}"),
-            _one("--fp8-recipe", "mxfp8", f"one scale for 32 values {why}"),
+            one("--fp8-format", "e4m3", f"matrix products in 8 bits {why}"),
+            one("--fp8-recipe", "mxfp8", f"one scale for 32 values {why}"),
         ]
     if precision == "nvfp4":
-        return [*found, _one("--fp4-format", "e2m1", f"matrix products in 4 bits {why}")]
+        return [*found, one("--fp4-format", "e2m1", f"matrix products in 4 bits {why}")]
     return found
 
 
 def _sharding(job: Job) -> list[Setting]:
     sharding, why = job.layout.sharding, "[chosen.layout.sharding]"
     overlap = [
-        _switch("--overlap-grad-reduce", f"gradients travel during the backward pass {why}"),
-        _switch("--overlap-param-gather", f"weights travel during the forward pass {why}"),
+        switch("--overlap-grad-reduce", f"gradients travel during the backward pass {why}"),
+        switch("--overlap-param-gather", f"weights travel during the forward pass {why}"),
     ]
     if sharding in ("zero1", "distopt"):
         return [
-            _switch("--use-distributed-optimizer", f"each replica keeps its share of the optimizer {why}"),
+            switch("--use-distributed-optimizer", f"each replica keeps its share of the optimizer {why}"),
             *overlap,
         ]
     if sharding in FSDP:
         strategy = "optim_grads" if sharding == "zero2" else "optim_grads_params"
         return [
-            _switch("--use-megatron-fsdp", f"gradients and weights are shared among replicas too {why}"),
-            _one("--data-parallel-sharding-strategy", strategy, why),
-            _switch("--use-distributed-optimizer", f"each replica keeps its share of the optimizer {why}"),
-            _switch("--no-gradient-accumulation-fusion", f"Megatron-FSDP owns the gradients {why}"),
-            _one("--ckpt-format", "fsdp_dtensor", f"the only format Megatron-FSDP saves {why}"),
+            switch("--use-megatron-fsdp", f"gradients and weights are shared among replicas too {why}"),
+            one("--data-parallel-sharding-strategy", strategy, why),
+            switch("--use-distributed-optimizer", f"each replica keeps its share of the optimizer {why}"),
+            switch("--no-gradient-accumulation-fusion", f"Megatron-FSDP owns the gradients {why}"),
+            one("--ckpt-format", "fsdp_dtensor", f"the only format Megatron-FSDP saves {why}"),
         ]
     return [overlap[0]] if job.layout.dp > 1 else []
 
@@ -431,11 +307,11 @@ def _sharding(job: Job) -> list[Setting]:
 def _schedule(job: Job, training: Training) -> list[Setting]:
     dropout = "not of the plan, and not in its estimate: language models of this kind are trained without"
     return [
-        _one("--attention-dropout", 0.0, dropout),
-        _one("--hidden-dropout", 0.0, dropout),
-        _one("--lr", *peak_rate(job)),
-        _one("--lr-decay-style", "cosine", "not of the plan: the schedule of Llama 3 (arXiv 2407.21783 section 3.4.1)"),
-        _one(
+        one("--attention-dropout", 0.0, dropout),
+        one("--hidden-dropout", 0.0, dropout),
+        one("--lr", *peak_rate(job)),
+        one("--lr-decay-style", "cosine", "not of the plan: the schedule of Llama 3 (arXiv 2407.21783 section 3.4.1)"),
+        one(
             "--lr-warmup-iters",
             warmup_steps(training),
             "not of the plan: 8000 of 1200000 steps in Llama 3, the same share here (arXiv 2407.21783 section 3.4.1)",
@@ -446,11 +322,11 @@ def _schedule(job: Job, training: Training) -> list[Setting]:
 def _data(job: Job) -> list[Setting]:
     del job
     return [
-        _one("--tokenizer-type", "HuggingFaceTokenizer", "reads a folder or a name on Hugging Face [site.tokenizer]"),
+        one("--tokenizer-type", "HuggingFaceTokenizer", "reads a folder or a name on Hugging Face [site.tokenizer]"),
         Setting("--tokenizer-model", '"$TOKENIZER"', "[site.tokenizer]", raw=True),
         Setting("--data-path", '"${prefixes[@]}"', "every indexed dataset of the folder [site.data_dir]", raw=True),
-        _one("--split", "100,0,0", "all data is for training: the plan has no time for evaluation"),
-        _one("--eval-iters", 0, "the plan has no time for evaluation"),
+        one("--split", "100,0,0", "all data is for training: the plan has no time for evaluation"),
+        one("--eval-iters", 0, "the plan has no time for evaluation"),
     ]
 
 
@@ -461,17 +337,17 @@ def _saving(job: Job) -> list[Setting]:
         Setting(
             "--load", '"$CHECKPOINT_DIR"', "continues from the newest checkpoint there [site.checkpoint_dir]", raw=True
         ),
-        _one(
+        one(
             "--save-interval", job.save_steps, "[chosen.storage.checkpoint_interval_s over chosen.estimate.step_time_s]"
         ),
-        _switch("--exit-signal-handler", "saves and leaves when the scheduler says so (SIGTERM)"),
-        _one(
+        switch("--exit-signal-handler", "saves and leaves when the scheduler says so (SIGTERM)"),
+        one(
             "--log-interval", 1, "a step time for each step, for comparison with the plan [chosen.estimate.step_time_s]"
         ),
-        _switch("--log-throughput", "FLOP/s beside each step, for comparison with the plan [chosen.estimate.mfu]"),
+        switch("--log-throughput", "FLOP/s beside each step, for comparison with the plan [chosen.estimate.mfu]"),
     ]
     if minutes > 10:  # noqa: PLR2004 - Megatron's default
-        found.append(_one("--distributed-timeout-minutes", minutes, "longer than two checkpoints [chosen.storage]"))
+        found.append(one("--distributed-timeout-minutes", minutes, "longer than two checkpoints [chosen.storage]"))
     return found
 
 
