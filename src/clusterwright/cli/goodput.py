@@ -292,11 +292,15 @@ def _mix_warnings(mixture: Mixture) -> list[str]:
 
 
 def _spares_text(document: dict[str, object]) -> str:
-    """What the spares save, where a price is known."""
+    """What the spares save, where a price is known and there are any."""
+    from clusterwright.units import show_money
+
     worth = document.get("spares_worth")
-    if not isinstance(worth, dict):
+    if not isinstance(worth, dict) or not worth["spares"]:
         return ""
-    return f"; without them goodput {100 * worth['goodput_without']:.1f}%: they save ${worth['saves_usd_per_day']:,.0f} a day"
+    saves = worth["saves_usd_per_day"]
+    more = f"{show_money(abs(saves))} {'more' if saves >= 0 else 'less'} for each day's work"
+    return f"; without them goodput {100 * worth['goodput_without']:.1f}%, {more}"
 
 
 def _causes_text(found: object) -> str:
@@ -346,7 +350,7 @@ def _text(document: dict[str, object]) -> str:
         f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
         wrapped("causes", _causes_text(document["causes"])),
         *_elsewhere_lines(document["elsewhere"]),
-        f"spares        {document['spares']} (nodes) suffice 99% of the time{_spares_text(document)}",
+        wrapped("spares", f"{document['spares']} (nodes) suffice 99% of the time{_spares_text(document)}"),
     ]
     straggler = document["straggler"]
     assert isinstance(straggler, dict)  # noqa: S101 - built above
