@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clusterwright.estimators.grid import Layouts
 from clusterwright.estimators.job import Job
 from clusterwright.estimators.keeping import Saving, shipped
-from clusterwright.estimators.kept import MODULES
+from clusterwright.estimators.kept import MODULES, kept
 from clusterwright.estimators.residency import device_bytes, hold, reserved_bytes
 from clusterwright.estimators.said import from_column, measured_memory_gib, saving_of, to_column
 from clusterwright.hardware import Accelerator, FabricKind, Node
@@ -348,3 +348,31 @@ def test_a_column_of_anything_is_read(text: str) -> None:
 def test_the_column_goes_before_the_notes() -> None:
     told = run("8-bit AdamW", saving="rank=last")
     assert Saving(rank="last") == saving_of(told)
+
+
+@pytest.mark.parametrize("tensor", [1, 2, 4, 8])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_layer_of_gpt_keeps_what_korthikanti_says(tensor: int, together: bool) -> None:  # noqa: FBT001 - a parameter
+    # Korthikanti et al. 2022, equations 2 and 4: s b h (10 + 24 / t + 5 a s / (h t)), and 10 / t where sequences split
+    heads, hidden, sequence = 96, 12288, 2048
+    mixer = Attention(heads=heads, kv_heads=heads, head_size=128)
+    block = Block(count=96, mixer=mixer, feed=FeedForward(ffn=4 * hidden, gated=False))
+    gpt = Model(name="gpt-3", hidden=hidden, vocab=51200, blocks=(block,))
+    saving = Saving(sequence_parallel=together)
+    job = work("Megatron-LM", gpt, year=2022.0, sequence_length=sequence, saving=saving)
+    stack = shipped().of(job.framework, job.year, job.saving)
+    found = kept(job, stack, np.array([float(tensor)]), np.array([1.0]))
+    wide = 10 / tensor if together else 10
+    layer = hidden * (wide + 24 / tensor + 5 * heads * sequence / (hidden * tensor))
+    assert np.isclose(layer, float(found.whole[0]))
+    assert np.isclose(hidden * (wide + 24 / tensor), float(found.left[0]))
+
+
+def test_sixty_five_billion_fit_on_48_gib_as_the_qlora_paper_has_it() -> None:
+    # Dettmers et al. 2023, abstract and section 3: 65B on one accelerator of 48 GB, with paged optimizers
+    mixer = Attention(heads=64, kv_heads=64, head_size=128)
+    block = Block(count=80, mixer=mixer, feed=FeedForward(ffn=22016))
+    llama_65b = Model(name="llama-65b", hidden=8192, vocab=32000, blocks=(block,))
+    saving = Saving(optimizer="paged-adamw-8bit")
+    job = work("transformers", llama_65b, method="qlora", lora_rank=64, sequence_length=512, saving=saving)
+    assert 0.75 * 48 < total(job, recompute="full", global_batch=16) / GIB < 0.95 * 48
