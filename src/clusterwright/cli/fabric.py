@@ -104,7 +104,6 @@ def command(  # noqa: PLR0917 - one argument an option
     """Design the networks of a cluster: switches, cables, cost, power, and how far they grow."""
     from clusterwright import api
     from clusterwright.catalog.cluster_parts import load_fabric_parts
-    from clusterwright.report import wrapped
 
     parts = load_fabric_parts()
     asked = _Asked(nodes, nics, nic_gbps, radix)
@@ -142,6 +141,8 @@ def command(  # noqa: PLR0917 - one argument an option
     if style == "json":
         print(json.dumps(document, allow_nan=False))
     else:
+        from clusterwright.report import wrapped
+
         print(_text(design, networks, parts, planes))
         if apart:
             print("\n".join(["", *(wrapped(n.purpose, _apart_text(n)) for n in apart[1:])]))
