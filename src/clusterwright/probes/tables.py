@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import ahocorasick
 
 from clusterwright.health import Evidence, Where
 from clusterwright.probes.envelope import normal_pci, pci_of_bus, where
 from clusterwright.probes.patterns import groups, pattern
+from clusterwright.probes.training import WORDS as PACE_WORDS
 from clusterwright.probes.training import paces
 
 if TYPE_CHECKING:
@@ -99,13 +102,26 @@ WORDS = (
 """Words of the prefilter: rarer than those of single readings, and each of their lines holds one."""
 
 
-def _encoded(words: tuple[str, ...]) -> tuple[bytes, ...]:
-    return tuple(word.encode() for word in words)
+def _automaton() -> Any:  # noqa: ANN401 - ahocorasick has no types
+    """From the words of headings, readings and rows to what they may mean."""
+    wanting: dict[str, list[int]] = {}
+    lists = (*(words for _, words, _ in HEADERS), *(words for _, words, _, _ in READINGS), PACE_WORDS, PERF_WORDS)
+    for place, words in enumerate(lists):
+        for word in words:
+            wanting.setdefault(word, []).append(place)
+    automaton = ahocorasick.Automaton()
+    for word, places in wanting.items():
+        automaton.add_word(word, tuple(places))
+    automaton.make_automaton()
+    return automaton
 
 
-_HEADERS = tuple((name, _encoded(words), text) for name, words, text in HEADERS)
-_READINGS = tuple((name, _encoded(words), text, tool) for name, words, text, tool in READINGS)
-_PERF_WORDS = _encoded(PERF_WORDS)
+_FIRST_READING = len(HEADERS)
+_PACE = len(HEADERS) + len(READINGS)
+_PERF = _PACE + 1
+
+
+_WANTING = _automaton()
 
 
 class Reading(NamedTuple):
@@ -141,20 +157,29 @@ class TableProbe:
         """The readings of one line, given also in lower case."""
         if self.columns:
             yield from self._csv(line)
-        for name, words, text in _HEADERS:
-            if any(word in lower for word in words) and (match := pattern(text).search(line.raw)):
-                yield from self._head(name, groups(match))
-        for name, words, text, tool in _READINGS:
-            if any(word in lower for word in words) and (match := pattern(text).search(line.raw)):
-                yield self._reading(name, groups(match), tool)
-        for name, value in paces(line.raw, lower):
-            yield Reading(name, f"{value:.6g}", "training log", {})
-        if any(word in lower for word in _PERF_WORDS) and (match := pattern(PERF_ROW).search(line.raw)):
-            yield from self._perf(groups(match))
+        for place in sorted({place for _, places in _WANTING.iter(lower.decode("latin-1")) for place in places}):
+            yield from self._at(place, line, lower)
         if line.raw[-1:].isdigit() and (match := pattern(COUNTER).search(line.raw)):
             found = groups(match)
             if found["name"].lower() in self.counters:
                 yield self._reading(found["name"].lower(), found, "counters")
+
+    def _at(self, place: int, line: Line, lower: bytes) -> Iterator[Reading]:
+        """What one of the forms that the words of a line suggest gives."""
+        if place == _PACE:
+            for name, value in paces(line.raw, lower):
+                yield Reading(name, f"{value:.6g}", "training log", {})
+        elif place == _PERF:
+            if match := pattern(PERF_ROW).search(line.raw):
+                yield from self._perf(groups(match))
+        elif place < _FIRST_READING:
+            name, _, text = HEADERS[place]
+            if match := pattern(text).search(line.raw):
+                yield from self._head(name, groups(match))
+        else:
+            name, _, text, tool = READINGS[place - _FIRST_READING]
+            if match := pattern(text).search(line.raw):
+                yield self._reading(name, groups(match), tool)
 
     def _head(self, name: str, found: dict[str, str]) -> Iterator[Reading]:
         self.heads += 1

@@ -25,6 +25,7 @@ PACES = (
     (SAMPLES, b"samplespersec", r"CurrSamplesPerSec=(?P<value>[\d.]+)", 1.0),
 )
 """Megatron, nanotron, NeMo, MaxText, Hugging Face's Trainer, torchtitan and DeepSpeed, by their own words."""
+WORDS = tuple(word.decode() for _, word, _, _ in PACES)
 COLOUR = r"\x1b\[[\d;]*m"
 UNITS = {"K": 1e3, "M": 1e6, "": 1.0}
 
