@@ -179,6 +179,7 @@ def _stage(job: Job, keep: Keeping, lay: Layouts, number: Floats) -> _Stage:
     else:
         layers = _even_layers(job, lay, number)
     last = number == lay.pp - 1
+    layers = layers + np.where(last, model.mtp, 0)
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
     # What a late stage of a zero-bubble pipeline keeps for its weight gradients makes up for its fewer warm-up passes.
     waits = np.where(lay.schedule == SCHEDULES.index("zero-bubble"), 0, number)
@@ -206,7 +207,7 @@ def _tokens(job: Job, keep: Keeping, lay: Layouts) -> _Tokens:
     one = kept(job, keep, tp.astype(float), ep.astype(float))
     tokens = lay.micro_batch * job.sequence_length / lay.cp
     each = np.where((lay.tp > 1) & (keep.split_logits > 0), keep.split_logits, keep.logits)
-    logits = each / keep.loss_chunks * job.model.vocab / lay.tp
+    logits = (1 + job.model.mtp) * each / keep.loss_chunks * job.model.vocab / lay.tp
     wide = np.where(sequence_parallel(keep, lay.ep), tokens * job.model.hidden * (1 - 1 / lay.tp), 0.0)
     return _Tokens(
         **{name: tokens * getattr(one, name)[where] for name in ("stream", "whole", "left", "layer", "lost")},
