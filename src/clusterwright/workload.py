@@ -76,7 +76,8 @@ class Training(Noun):
     tokens: Tokens
     sequence_length: PositiveInt
     global_batch: StrictInt | StrictStr
-    precision: Precision = "bf16"
+    precision: Precision | Literal["any"] = "bf16"
+    """``any``: bf16 or fp8, whichever is better by the objective."""
     framework: Framework = "any"
     method: Literal["full", "lora", "qlora"] = "full"
     lora_rank: PositiveInt = 16

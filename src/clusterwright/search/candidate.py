@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clusterwright.errors import InfeasibleError
@@ -24,13 +24,29 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from clusterwright.hardware import FabricParts, FailureRates, Node
+    from clusterwright.hardware import Accelerator, FabricParts, FailureRates, Node
     from clusterwright.layout import Layout
     from clusterwright.measurement import Calibration
     from clusterwright.model import Model
     from clusterwright.search.evaluate import Useful
     from clusterwright.search.offers import Kind
     from clusterwright.workload import Training
+
+
+ANY = {"full": ("megatron", "torchtitan", "deepspeed"), "adapters": ("megatron", "fsdp", "deepspeed")}
+"""What ``framework = "any"`` stands for; torchtitan trains no adapters, and runs what plain FSDP runs."""
+ANY_PRECISION = ("bf16", "fp8")
+"""What ``precision = "any"`` stands for, where the accelerator has it."""
+EIGHT_BITS = ("megatron",)
+"""Frameworks that are planned in fp8 where the precision is left open."""
+
+
+@dataclass(frozen=True)
+class Software:
+    """A framework and the number format of its matrix products."""
+
+    framework: str
+    precision: str
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,25 @@ class Setting:
     oversubscription: float = 1.0
     write_bytes_per_s: float | None = None
     """Of the storage that is there; none: what the plan should ask for. [B/s]"""
+
+    def software(self, accelerator: Accelerator) -> tuple[Software, ...]:
+        """What may run on an accelerator: what is asked for, or all that is known where that is left open."""
+        asked = self.training
+        known = ANY["full" if asked.method == "full" else "adapters"]
+        frameworks = known if asked.framework == "any" else (asked.framework,)
+        precisions = ANY_PRECISION if asked.precision == "any" else (asked.precision,)
+        return tuple(
+            Software(framework, precision)
+            for framework in frameworks
+            for precision in precisions
+            if asked.precision != "any"
+            or precision == "bf16"
+            or (framework in EIGHT_BITS and precision in accelerator.peak_flop_per_s)
+        )
+
+    def under(self, software: Software) -> Setting:
+        """The same with that software."""
+        return replace(self, training=self.training.model_copy(update=vars(software)))
 
     def job(self, kind: Kind) -> Job:
         """The training job on a kind of node."""

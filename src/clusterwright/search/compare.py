@@ -10,6 +10,7 @@ from clusterwright.errors import InfeasibleError, InputError, unknown
 from clusterwright.estimators import ownership
 from clusterwright.noun import Noun
 from clusterwright.search import bill
+from clusterwright.search.candidate import Software
 from clusterwright.search.design import deal_of, design, setting_of, trainable
 from clusterwright.search.offers import Kind, market, own_cluster
 from clusterwright.search.ways import (
@@ -86,8 +87,8 @@ def compare(wish: Wish, known: Known, plan: Plan | None = None, without: Iterabl
     out = frozenset(without)
     for part in sorted(out - set(ownership.OPTIONAL)):
         raise unknown("--without", part, ownership.OPTIONAL)
-    chosen, node = _cluster(wish, known, plan)
-    setting = setting_of(wish, trainable(wish.workload), known)
+    chosen, node, software = _cluster(wish, known, plan)
+    setting = setting_of(wish, trainable(wish.workload), known).under(software)
     deal = deal_of(wish, setting, known)
     kind, quote = _to_own(deal, node, out)
     base = _base(deal, kind, chosen, quote)
@@ -114,13 +115,15 @@ def compare(wish: Wish, known: Known, plan: Plan | None = None, without: Iterabl
     )  # fmt: skip
 
 
-def _cluster(wish: Wish, known: Known, plan: Plan | None) -> tuple[Candidate, Node]:
+def _cluster(wish: Wish, known: Known, plan: Plan | None) -> tuple[Candidate, Node, Software]:
     found = design(wish, replace(known, site=None)) if plan is None else plan
     if found.model.name != wish.model.name:
         raise InputError(f"--plan: is of {found.model.name}, but the workload trains {wish.model.name}")
     if found.chosen is None or found.hardware_node is None:
         raise InfeasibleError("nothing satisfies this workload: no cluster to compare; `clusterwright plan` says why")
-    return found.chosen, found.hardware_node
+    asked = trainable(wish.workload).framework
+    framework = str(found.workload.get("training", {}).get("framework", asked))
+    return found.chosen, found.hardware_node, Software(framework, found.chosen.layout.precision)
 
 
 def _to_own(deal: Deal, node: Node, without: frozenset[str]) -> tuple[Kind, Quote | None]:

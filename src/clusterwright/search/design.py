@@ -215,14 +215,15 @@ def _relaxed(wish: Wish, setting: Setting, offered: Market) -> Callable[[], Tabl
 
 
 def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known) -> Plan:
-    row, chosen = table.rows[index], table.candidate(index)
+    row, chosen, setting = table.rows[index], table.candidate(index), table.setting_of(index)
     found = plan.model_copy(update={
         "chosen": chosen,
+        "workload": _settled(plan.workload, table.setting, row),
         "hardware_node": row.kind.node,
         "hardware_accelerator": row.kind.accelerator,
-        "terms": tree(table.setting, row.kind, row.quote, chosen),
+        "terms": tree(setting, row.kind, row.quote, chosen),
         "collectives": expectation.collectives(
-            **_named(table.setting, row.kind), layout=chosen.layout, **_options(table.setting, row.kind)
+            **_named(setting, row.kind), layout=chosen.layout, **_options(setting, row.kind)
         ),
         "reasons": words.reasons(table, index, plan, wish.workload, wish.pins),
         "robustness": robustness(table, index, wish.workload),
@@ -240,8 +241,14 @@ def _with_choice(plan: Plan, table: Table, index: int, wish: Wish, known: Known)
     if known.site is None:
         return found
     rates = table.setting.rates_of(row.quote, row.kind.node.accelerators)
-    choices = weigh_networks(table.setting.job(row.kind), chosen.layout, wish.calibration)
+    choices = weigh_networks(setting.job(row.kind), chosen.layout, wish.calibration)
     return with_facility(found, known.site, known.parts, rates, choices)
+
+
+def _settled(document: Mapping[str, Any], setting: Setting, row: Row) -> dict[str, Any]:
+    """The workload with the framework and the precision that were chosen where they were left open."""
+    opened = {key: value for key, value in vars(row.software).items() if getattr(setting.training, key) == "any"}
+    return {**document, "training": {**document["training"], **opened}}
 
 
 def _named(setting: Setting, kind: Kind) -> dict[str, Any]:

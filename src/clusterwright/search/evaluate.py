@@ -69,6 +69,10 @@ class Best:
     """Of all legal layouts; infinite when there are none."""
     least: Layout | None
     """The layout of the least memory."""
+    least_software: int
+    """Place of its framework and precision."""
+    software: Integers
+    """Place of each layout's framework and precision among those that were tried."""
 
     def layout(self, row: int, precision: str) -> Layout:
         """One of the layouts as a noun."""
@@ -174,6 +178,36 @@ def best_by_nodes(
         too_large=failed,
         least_memory_bytes=least[0],
         least=least[1],
+        least_software=0,
+        software=np.zeros(len(chosen), dtype=np.int64),
+    )
+
+
+def best_of(several: list[Best], layers: int) -> Best:
+    """The best of every number of nodes over several kinds of software.
+
+    Args:
+        several: One for each.
+        layers: Of the model. [1]
+    """
+    if len(several) == 1:
+        return several[0]
+    layouts = Layouts(*(np.concatenate([getattr(b.layouts, f.name) for b in several]) for f in fields(Layouts)))
+    nodes = np.concatenate([b.nodes for b in several])
+    columns = {name: np.concatenate([b.columns[name] for b in several]) for name in COLUMNS}
+    software = np.repeat(np.arange(len(several)), [len(b.nodes) for b in several])
+    chosen = pick(columns["step_time_s"], complexity(layouts, layers), nodes)
+    least = min(range(len(several)), key=lambda i: several[i].least_memory_bytes)
+    return Best(
+        layouts=_slice(layouts, chosen),
+        nodes=nodes[chosen],
+        columns={name: values[chosen] for name, values in columns.items()},
+        fits=sum(b.fits for b in several),
+        too_large=sum(b.too_large for b in several),
+        least_memory_bytes=several[least].least_memory_bytes,
+        least=several[least].least,
+        least_software=least,
+        software=software[chosen],
     )
 
 

@@ -176,6 +176,7 @@ def _nothing_fits(table: Table, workload: Workload) -> list[Rejected]:
         return [Rejected(binding_constraint="max_accelerators", why=why, count=table.counts["candidates"])]
     group = min(groups, key=lambda g: g.best.least_memory_bytes / g.kinds[0].accelerator.memory_bytes)
     kind, layout = group.kinds[0], group.best.least
+    setting = setting.under(group.software[group.best.least_software])
     assert layout is not None  # noqa: S101 - chosen so above
     numbers = run(setting.job(kind), Layouts.of(layout), setting.calibration)
     quote = min(kind.quotes, key=lambda q: q.usd_per_node_hour)

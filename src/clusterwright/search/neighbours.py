@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clusterwright.layout import Layout
-    from clusterwright.search.candidate import Setting
+    from clusterwright.search.candidate import Setting, Software
     from clusterwright.search.offers import Kind
 
     Floats = NDArray[np.float64]
@@ -36,14 +36,10 @@ def layout_reasons(setting: Setting, kind: Kind, layout: Layout, pins: Mapping[s
         layout: The chosen one.
         pins: Choices that are fixed.
     """
-    node, job = kind.node, setting.job(kind)
-    pins = {**pins, "accelerators": layout.accelerators}
-    limits = Limits(node.accelerators, node.scale_up_domain, layout.accelerators, kind.max_nodes, pins)
-    space = legal_layouts(setting.model, setting.training, limits)
-    if not 1 < space.legal <= MOST:
+    job = setting.job(kind)
+    every = _every(setting, kind, layout.accelerators, pins)
+    if not 1 < len(every.tp) <= MOST:
         return ()
-    several = [replace(space.layouts, recompute=np.full_like(space.layouts.tp, code)) for code in space.recomputes]
-    every = Layouts(*(np.concatenate([getattr(one, f.name) for one in several]) for f in fields(Layouts)))
     found, ours = run(job, every, setting.calibration), run(job, Layouts.of(layout), setting.calibration)
     fits = found.memory_bytes <= USABLE_MEMORY * kind.accelerator.memory_bytes
     ratio = np.where(fits, found.step_time_s / ours.step_time_s[0], np.inf)
@@ -51,6 +47,43 @@ def layout_reasons(setting: Setting, kind: Kind, layout: Layout, pins: Mapping[s
     world = "one accelerator" if layout.accelerators == 1 else f"{layout.accelerators:,} accelerators"
     count = f"of {len(fits):,} layouts of {world} {int(fits.sum()):,} fit"
     return ("; ".join((count, *parts)),)
+
+
+def software_reasons(
+    setting: Setting, kind: Kind, layout: Layout, software: tuple[Software, ...], pins: Mapping[str, int | str]
+) -> tuple[str, ...]:
+    """The framework and the precision of a choice against the others that were tried, on the same accelerators.
+
+    Args:
+        setting: Of the search.
+        kind: Of node.
+        layout: The chosen one.
+        software: The chosen one first, then all that were tried.
+        pins: Choices that are fixed.
+    """
+    ours = software[0]
+    own = run(setting.under(ours).job(kind), Layouts.of(layout), setting.calibration).step_time_s[0]
+    parts = []
+    for other in software[1:]:
+        if other == ours:
+            continue
+        under = setting.under(other)
+        every = _every(under, kind, layout.accelerators, pins)
+        found = run(under.job(kind), every, setting.calibration)
+        fits = found.memory_bytes <= USABLE_MEMORY * kind.accelerator.memory_bytes
+        parts.append(f"{other.framework} in {other.precision} {_best(found.step_time_s[fits] / own)}")
+    if not parts:
+        return ()
+    return (f"{ours.framework} in {ours.precision}, on these accelerators at their best: " + ", ".join(parts),)
+
+
+def _every(setting: Setting, kind: Kind, accelerators: int, pins: Mapping[str, int | str]) -> Layouts:
+    """Every legal layout of so many accelerators, with every recomputing."""
+    node, pins = kind.node, {**pins, "accelerators": accelerators}
+    limits = Limits(node.accelerators, node.scale_up_domain, accelerators, kind.max_nodes, pins)
+    space = legal_layouts(setting.model, setting.training, limits)
+    several = [replace(space.layouts, recompute=np.full_like(space.layouts.tp, code)) for code in space.recomputes]
+    return Layouts(*(np.concatenate([getattr(one, f.name) for one in several]) for f in fields(Layouts)))
 
 
 def _without(layout: Layout, every: Layouts, ratio: Floats) -> Iterator[str]:
@@ -65,7 +98,7 @@ def _without(layout: Layout, every: Layouts, ratio: Floats) -> Iterator[str]:
 
 def _best(ratio: Floats) -> str:
     if not len(ratio):
-        return "none is legal"
+        return "none is possible"
     return _gap(float(ratio.min())) if np.isfinite(ratio.min()) else "none fits"
 
 

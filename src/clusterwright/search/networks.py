@@ -91,7 +91,7 @@ def _supposed(table: Table, offered: Market) -> Iterator[Group]:
         ]  # fmt: skip
         if like:
             best = max(like, key=lambda group: group.kinds[0].node.network_bytes_per_s)
-            yield Group((_with_network(kind, best.kinds[0].node),), best.best, best.useful)
+            yield Group((_with_network(kind, best.kinds[0].node),), best.best, best.useful, best.software)
 
 
 def _with_network(kind: Kind, other: Node) -> Kind:

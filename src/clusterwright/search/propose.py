@@ -283,6 +283,18 @@ def pipelines(layers: int, most: int, framework: str, pins: Mapping[str, int | s
     return pp[kept], vpp[kept]
 
 
+def takes(framework: str, pins: Mapping[str, int | str]) -> bool:
+    """Whether a framework has what is pinned.
+
+    >>> takes("deepspeed", {"tp": 8}), takes("megatron", {"tp": 8}), takes("megatron", {"sharding": "zero3"})
+    (False, True, False)
+    """
+    split = any(int(pins.get(axis, 1)) > 1 for axis in ("tp", "cp", "pp", "vpp", "ep"))
+    return pins.get("sharding", SHARDING_OF[framework][0]) in SHARDING_OF[framework] and not (
+        split and framework in _DATA_PARALLEL_ONLY
+    )
+
+
 def kv_heads(model: Model) -> int:
     """Key and value heads that tensor parallelism splits (the least of the attention layers)."""
     mixers = [b.mixer for b in model.blocks if b.mixer is not None and b.mixer.kind != "state-space"]

@@ -12,10 +12,10 @@ import numpy as np
 
 from clusterwright.estimators.cost import node_power, rent_cost, run_power
 from clusterwright.search.bounds import INPUTS, STATES, memory_bounds
-from clusterwright.search.candidate import Setting, fabric_of, make, spares_of
+from clusterwright.search.candidate import Setting, Software, fabric_of, make, spares_of
 from clusterwright.search.cores import shared
-from clusterwright.search.evaluate import Best, Useful, best_by_nodes, complexity
-from clusterwright.search.propose import Limits, count_candidates, legal_layouts
+from clusterwright.search.evaluate import Best, Useful, best_by_nodes, best_of, complexity
+from clusterwright.search.propose import Limits, count_candidates, legal_layouts, takes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from clusterwright.estimators.cost import Quote
     from clusterwright.plan import Candidate
     from clusterwright.search.offers import Kind
+    from clusterwright.search.propose import Space
     from clusterwright.workload import Constraints
 
     Floats = NDArray[np.float64]
@@ -38,6 +39,8 @@ class Group:
     kinds: tuple[Kind, ...]
     best: Best
     useful: Useful
+    software: tuple[Software, ...]
+    """That were tried."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ class Row:
     """In the arrays of `Best`."""
     useful: Useful
     """Of the time, at this price: spot nodes are taken away."""
+
+    @property
+    def software(self) -> Software:
+        """That its layout runs under."""
+        return self.group.software[int(self.group.best.software[self.place])]
 
 
 @dataclass(frozen=True)
@@ -77,8 +85,12 @@ class Table:
         row = self.rows[index]
         best = row.group.best
         numbers = {name: float(values[row.place]) for name, values in best.columns.items()}
-        layout = best.layout(row.place, self.setting.training.precision)
-        return make(self.setting, row.kind, row.quote, layout, numbers, row.useful)
+        layout = best.layout(row.place, row.software.precision)
+        return make(self.setting_of(index), row.kind, row.quote, layout, numbers, row.useful)
+
+    def setting_of(self, index: int) -> Setting:
+        """The setting of one row: with the software that its layout runs under."""
+        return self.setting.under(self.rows[index].software)
 
     def broken(self, constraints: Constraints) -> dict[str, Flags]:
         """Where each constraint is broken, by its key in the workload."""
@@ -120,7 +132,7 @@ def evaluate(
     counts: Counter[str] = Counter({"candidates": 0, "legal": 0, "fits": 0, "out of memory": 0})
     refused: Counter[str] = Counter()
     for task, found in zip(tasks, shared(_evaluated, tasks, sum(task.candidates for task in tasks)), strict=True):
-        groups.append(Group(task.kinds, found.best, found.useful))
+        groups.append(Group(task.kinds, found.best, found.useful, task.software))
         refused.update(found.refused)
         fits, failed = found.best.fits, found.best.too_large
         counts.update({"candidates": task.candidates, "legal": found.legal, "fits": fits, "out of memory": failed})
@@ -147,10 +159,16 @@ class _Task:
         node, most = self.kinds[0].node, self.max_accelerators
         return Limits(node.accelerators, node.scale_up_domain, most, self.kinds[0].max_nodes, self.pins)
 
+    @property
+    def software(self) -> tuple[Software, ...]:
+        every = self.setting.software(self.kinds[0].accelerator)
+        return tuple(one for one in every if takes(one.framework, self.pins)) or every[:1]
+
     @functools.cached_property
     def candidates(self) -> int:
         """Layouts that will be looked at."""
-        return count_candidates(self.setting.model, self.setting.training, self.limits)
+        settings = [self.setting.under(one) for one in self.software]
+        return sum(count_candidates(one.model, one.training, self.limits) for one in settings)
 
 
 @dataclass(frozen=True)
@@ -164,16 +182,29 @@ class _Evaluated:
 
 
 def _evaluated(task: _Task) -> _Evaluated:
-    setting, kind = task.setting, task.kinds[0]
-    job, training, node = setting.job(kind), setting.training, kind.node
-    bounds = memory_bounds(job, training.batch_sequences) if task.bounded else ()
-    space = legal_layouts(setting.model, training, task.limits, bounds)
-    lay = space.layouts
-    nodes = np.flatnonzero(np.bincount(lay.tp * lay.cp * lay.pp * lay.dp // node.accelerators))
-    useful = setting.useful(nodes, node.accelerators)
+    setting, kind, a_node = task.setting, task.kinds[0], task.kinds[0].node.accelerators
     cheapest = min((q for k in task.kinds for q in k.quotes), key=lambda q: q.usd_per_node_hour)
-    best = best_by_nodes(job, space, useful, cheapest, training.steps, setting.calibration)
-    return _Evaluated(best, useful, space.legal, space.refused)
+    several, legal, refused = [], 0, Counter[str]()
+    settings = [setting.under(one) for one in task.software]
+    spaces = [_space(one, kind, task) for one in settings]
+    counts = [_nodes(space, a_node) for space in spaces]
+    useful = setting.useful(np.flatnonzero(np.bincount(np.concatenate(counts))), a_node)
+    for one, space in zip(settings, spaces, strict=True):
+        job = one.job(kind)
+        several.append(best_by_nodes(job, space, useful, cheapest, one.training.steps, setting.calibration))
+        legal += space.legal
+        refused.update(space.refused)
+    return _Evaluated(best_of(several, setting.model.layers), useful, legal, refused)
+
+
+def _space(setting: Setting, kind: Kind, task: _Task) -> Space:
+    bounds = memory_bounds(setting.job(kind), setting.training.batch_sequences) if task.bounded else ()
+    return legal_layouts(setting.model, setting.training, task.limits, bounds)
+
+
+def _nodes(space: Space, a_node: int) -> NDArray[np.int64]:
+    lay = space.layouts
+    return np.asarray(lay.tp * lay.cp * lay.pp * lay.dp // a_node)
 
 
 def tabulate(table: Table, setting: Setting | None = None, groups: tuple[Group, ...] | None = None) -> Table:

@@ -8,7 +8,7 @@ import numpy as np
 
 from clusterwright.search.choice import best, feasible
 from clusterwright.search.evaluate import TIE
-from clusterwright.search.neighbours import layout_reasons
+from clusterwright.search.neighbours import layout_reasons, software_reasons
 from clusterwright.units import show_duration, show_money
 
 if TYPE_CHECKING:
@@ -51,7 +51,9 @@ def reasons(table: Table, index: int, plan: Plan, workload: Workload, pins: Mapp
         found.extend(_against_ends(chosen, plan))
     rivals = _rivals(table, index, allowed, objective)
     found.extend(_against(chosen, table.candidate(rival), objective) for rival in rivals)
-    found.extend(layout_reasons(table.setting, table.rows[index].kind, chosen.layout, pins))
+    row = table.rows[index]
+    found.extend(software_reasons(table.setting, row.kind, chosen.layout, (row.software, *row.group.software), pins))
+    found.extend(layout_reasons(table.setting_of(index), row.kind, chosen.layout, pins))
     return tuple(found)
 
 
@@ -79,6 +81,9 @@ def _against(chosen: Candidate, rival: Candidate, objective: str) -> str:
         gap = show_duration(max(theirs.train_time_s - ours.train_time_s, 0.0))
         why = f"{ours.tokens_per_s / theirs.tokens_per_s:.2f} times the tokens a second"
         return f"faster than {name_of(rival)} by {gap} because it makes {why}"
+    if theirs.cost_usd < ours.cost_usd * (1 + TIE):
+        better = "sooner" if ours.train_time_s < theirs.train_time_s else "simpler"
+        return f"within {TIE:.0%} as cheap as {name_of(rival)}, and {better}"
     gap = _money(theirs.cost_usd - ours.cost_usd)
     hours = _hours(chosen) / _hours(rival)
     ours_usd, theirs_usd = chosen.offer.usd_per_accelerator_hour, rival.offer.usd_per_accelerator_hour
@@ -168,8 +173,10 @@ def assumptions(setting: Setting, workload: Workload, of_money: tuple[str, ...] 
     if asked is not None and (batch := setting.training.batch_sequences) != asked.global_batch:
         tokens = batch * asked.sequence_length / 1e6
         found.append(f"global_batch {asked.global_batch} is taken as {batch} sequences ({tokens:,.2f}M tokens)")
-    if setting.training.framework == "any":
-        found.append("framework any: planned as Megatron runs it")
+    if setting.training.precision == "bf16":
+        found.append(
+            'precision bf16: [training] precision = "any" tries fp8 too, where accelerator and framework have it'
+        )
     if setting.training.offload:
         found.append(
             f"offload {', '.join(setting.training.offload)}: its memory is counted, its time on the host is not"
