@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PARTS, FIGURES = load_fabric_parts(), load_site_figures()
 SVG = "{http://www.w3.org/2000/svg}"
 SIZES = [("dgx-h100", 2), ("dgx-h100", 9), ("dgx-h100", 64), ("dgx-h100", 127), ("dgx-h100", 2048),
-         ("p5.48xlarge", 300), ("gb200-nvl72", 40), ("dgx-b300", 1000)]  # fmt: skip
+         ("p5.48xlarge", 300), ("gb200-nvl72", 40), ("dgx-b300", 1000), ("BM.GPU.GB300.4", 4108)]  # fmt: skip
 
 
 def networks_of(name: str, nodes: int) -> tuple[Network, ...]:

@@ -28,6 +28,18 @@ def test_the_parts_of_a_network_add_up_to_what_the_design_costs(node: Node, node
         assert found.capex_usd == pytest.approx(sum(line.usd or 0.0 for line in found.parts))
 
 
+@pytest.mark.parametrize("nodes", [6000, 20_000])
+def test_a_storage_network_beyond_two_tiers_has_three(nodes: int) -> None:
+    found = networks.storage_network(nodes, 1e11, 300, FIGURES, PARTS)
+    assert found is not None
+    design = found.design
+    assert 3 == design.tiers
+    ends = design.node_leaf_cables + design.device_leaf_cables
+    assert 2 * nodes + 304 == ends
+    assert ends + design.leaf_spine_cables <= design.leaf * design.radix
+    assert design.cables == ends + design.leaf_spine_cables + design.spine_core_cables
+
+
 def test_one_node_needs_no_compute_network(node: Node) -> None:
     assert networks.compute_network(node, 1, 1.0, PARTS) is None
 

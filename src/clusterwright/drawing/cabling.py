@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from clusterwright.drawing.fabric import Cable, cables_of
+from clusterwright.drawing.fabric import Cable, cables_of, leaf_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,20 +56,24 @@ def _storage(design: FabricDesign, management: Network | None) -> Iterator[Cable
         for port in range(design.nics):
             leaf = f"storage-leaf{storage_leaf(design, node, port)}"
             yield Cable("node-leaf", f"node{node}", f"storage{port}", leaf, "storage")
-    own = design.leaf - design.device_leaf
     uplinks = management.uplinks if management else 0
     for number in range(design.device_leaf_cables):
-        leaf = f"storage-leaf{own + number % design.device_leaf if design.device_leaf else 0}"
+        leaf = f"storage-leaf{device_leaf(design, number)}"
         if number < uplinks and management:
             each = uplinks // management.design.leaf
             yield Cable("management-leaf", f"management{number // each}", f"up{number % each}", leaf, "storage")
         else:
             yield Cable("storage-leaf", "storage", f"port{number - uplinks}", leaf, "storage")
-    if design.spine:
-        for lower, ports in enumerate(uplinks_of(design)):
+    if is_one_tree(design):
+        above = (cable for cable in cables_of(as_one_tree(design)) if cable.kind != "node-leaf")
+        for cable in above:
+            lower, upper = f"storage-{cable.lower}", f"storage-{cable.upper}"
+            yield Cable(cable.kind, lower, cable.lower_port, upper, "storage")
+    elif design.spine:
+        for number, ports in enumerate(uplinks_of(design)):
             for port in range(ports):
                 upper = f"storage-spine{port % design.spine}"
-                yield Cable("leaf-spine", f"storage-leaf{lower}", f"up{port}", upper, "storage")
+                yield Cable("leaf-spine", f"storage-leaf{number}", f"up{port}", upper, "storage")
 
 
 def uplinks_of(design: FabricDesign) -> list[int]:
@@ -89,8 +93,28 @@ def _management(design: FabricDesign, switches: Sequence[str]) -> Iterator[Cable
         yield Cable("management", end, "management", f"management{number // design.radix}", "management")
 
 
+def is_one_tree(design: FabricDesign) -> bool:
+    """Whether storage stands on the same leaves as nodes: a storage network that two tiers with its own do not hold."""
+    return design.spine > 0 and design.device_leaf == 0
+
+
+def as_one_tree(design: FabricDesign) -> FabricDesign:
+    """Such a network as the tree that it is: storage stands on its leaves as further nodes do."""
+    return design.model_copy(update={"nodes": design.nodes + -(-design.device_leaf_cables // design.nics)})
+
+
+def device_leaf(design: FabricDesign, number: int) -> int:
+    """The leaf of a port of storage, by its number."""
+    if is_one_tree(design):
+        return leaf_of(as_one_tree(design), design.nodes + number // design.nics, number % design.nics)
+    own = design.leaf - design.device_leaf
+    return own + number % design.device_leaf if design.device_leaf else 0
+
+
 def storage_leaf(design: FabricDesign, node: int, port: int) -> int:
     """The storage leaf of a port of a node: nodes fill groups of leaves evenly."""
+    if is_one_tree(design):
+        return leaf_of(as_one_tree(design), node, port)
     own = design.leaf - design.device_leaf
     if own <= 1:
         return 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
-from clusterwright.drawing.cabling import storage_leaf
+from clusterwright.drawing.cabling import as_one_tree, is_one_tree, storage_leaf
 from clusterwright.drawing.fabric import FONTS, joined, leaf_of
 
 if TYPE_CHECKING:
@@ -289,17 +289,32 @@ def _draw_storage(sheet: _Sheet, network: Network, groups: Iterable[Group], y: f
     sheet.say(24, y + 38, f"{design.node_leaf_cables:,} cables")
     sheet.box(1130.0, y, 140.0, "storage", _COLOURS["storage"])
     sheet.say(1060, y + 46, f"{design.device_leaf_cables:,} cables to storage")
-    sheet.line((1060.0, y + 14), ((devices or spots)[0].x, y + 14), _COLOURS["storage"])
+    sheet.line((1060.0, y + 14), ((devices or spots[-1:])[0].x, y + 14), _COLOURS["storage"])
     if not design.spine:
         return y + _BOX_HEIGHT + 26
-    low = y + _ROW - 14
-    spines = _spread(sheet, design.spine, _STORAGE, (_LEFT, _RIGHT), low, 0, "spine", "spine")
-    for spine in spines:
-        for leaf in (*spots, *devices):
-            sheet.line(leaf.foot, spine.top, _GREY)
-    sheet.say(24, low + 12, "storage spines", bold=True)
-    sheet.say(24, low + 28, f"{design.spine:,}, {design.leaf_spine_cables:,} cables")
-    return low + _BOX_HEIGHT
+    y += _ROW - 14
+    spines = _storage_tier(sheet, design, ("spine", design.spine, design.leaf_spine_cables), [*spots, *devices], y)
+    if design.core:
+        y += _ROW - 14
+        _storage_tier(sheet, design, ("core", design.core, design.spine_core_cables), spines, y)
+    return y + _BOX_HEIGHT
+
+
+def _storage_tier(
+    sheet: _Sheet, design: FabricDesign, row: tuple[str, int, int], above: Iterable[Spot], y: float
+) -> list[Spot]:
+    """A row of switches under the leaves or the spines of the storage network, with its links to them."""
+    kind, count, cables = row
+    spots = _spread(sheet, count, _STORAGE, (_LEFT, _RIGHT), y, 0, kind, kind)
+    whole = as_one_tree(design) if is_one_tree(design) else None
+    for spot in spots:
+        for other in above:
+            below = "leaf" if kind == "spine" else "spine"
+            if whole is None or joined(whole, kind, spot.number, below, other.number):
+                sheet.line(other.foot, spot.top, _GREY)
+    sheet.say(24, y + 12, f"storage {kind}s", bold=True)
+    sheet.say(24, y + 28, f"{count:,}, {cables:,} cables")
+    return spots
 
 
 def draw_cluster_text(networks: Sequence[Network], title: str) -> str:
@@ -319,7 +334,8 @@ def draw_cluster_text(networks: Sequence[Network], title: str) -> str:
     if storage:
         lines += [_bars(min(storage.leaf, 4), storage.node_leaf_cables)]
         lines += _text_row("storage", "leaf", storage.leaf, storage.leaf_spine_cables)
-        lines += _text_row("storage", "spine", storage.spine, 0) if storage.spine else []
+        lines += _text_row("storage", "spine", storage.spine, storage.spine_core_cables) if storage.spine else []
+        lines += _text_row("storage", "core", storage.core, 0) if storage.core else []
         lines += [f"{'':<12}{storage.device_leaf_cables:,} cables from leaves to storage"]
     management = by_purpose.get("management")
     if management:

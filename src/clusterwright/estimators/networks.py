@@ -76,10 +76,27 @@ def storage_network(
     speed = figures.storage_bits_per_s
     devices = max(2, int(np.ceil(8.0 * bytes_per_s / speed))) + uplinks
     radix = max(2, int(parts.switch_ports * parts.bits_per_s / speed)) // 2 * 2
-    design = design_storage_fabric(
-        nodes, figures.storage_nics, speed, radix, devices, figures.storage_oversubscription, parts
-    )
+    ratio = figures.storage_oversubscription
+    design = design_storage_fabric(nodes, figures.storage_nics, speed, radix, devices, ratio, parts)
+    if design is None:
+        design = _one_tree(nodes, figures.storage_nics, speed, radix, devices, ratio, parts)
     return None if design is None else network_of("storage", design, parts)
+
+
+def _one_tree(  # noqa: PLR0917 - as design_storage_fabric
+    nodes: int, nics: int, bits_per_s: float, radix: int, devices: int, oversubscription: float, parts: FabricParts
+) -> FabricDesign | None:
+    """A storage network that leaves of its own do not hold: one fat tree, in which storage stands as nodes do."""
+    more = -(-devices // nics)
+    try:
+        whole = design_fabric(nodes + more, nics, bits_per_s, radix, Topology.SHARED_SPINE, oversubscription, parts)
+    except InfeasibleError:
+        return None
+    design = whole.model_copy(update={
+        "nodes": nodes, "node_leaf_cables": nodes * nics, "device_leaf_cables": devices,
+        "cables": whole.cables - more * nics + devices, "max_nodes": whole.max_nodes - more,
+    })  # fmt: skip
+    return design.model_copy(update={"capex_usd": sum(line.usd or 0.0 for line in capex_by_part(design, parts))})
 
 
 def design_storage_fabric(  # noqa: PLR0917 - one argument for each thing a designer chooses
