@@ -34,7 +34,7 @@ def write(job: Job) -> Bundle:
 
 def _job(job: Job) -> Object:
     spec: Object = {
-        "schedulerName": "volcano",
+        "schedulerName": Noted("volcano", "the scheduler that starts all pods or none"),
         "queue": job.need("queue"),
         "minAvailable": Noted(
             job.nodes, "all pods or none: a part of them would hold accelerators and wait for ever [chosen.nodes]"
