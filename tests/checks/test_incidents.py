@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import re
 import shutil
@@ -9,7 +11,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,6 +20,8 @@ from clusterwright.checks.diagnose import diagnose
 from clusterwright.cli.diagnose import text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clusterwright.health import Diagnosis
 
 FOLDER = Path(__file__).parent / "incidents"
@@ -71,6 +75,60 @@ def test_the_logs_of_a_victim_alone_do_not_blame_it(name: str) -> None:
         said = diagnose([folder], KNOWLEDGE)
         blamed = [one for one in said.findings if one.confidence != "unknown" and one.where.node == folder.name]
         assert not blamed, (folder.name, blamed[0].cause, blamed[0].because)
+
+
+class Named(io.BytesIO):
+    """A stream that has a file's name."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        super().__init__(data)
+        self.name = name
+
+
+def files(name: str) -> list[Path]:
+    return sorted((FOLDER / name / "logs").rglob("*.*"))
+
+
+def merged(name: str, label_of: Callable[[Path], str]) -> IO[bytes]:
+    """All files in one, as pdsh or srun print it: a label before every line."""
+    lines = [
+        f"{label_of(file)}: {line}".encode()
+        for file in files(name)
+        for line in file.read_text(errors="replace").splitlines()
+    ]
+    return Named("merged.log", b"\n".join(lines))
+
+
+@pytest.mark.parametrize("name", [name for name in INCIDENTS if name not in {"barrier", "wrong-mtu"}])
+def test_one_file_with_the_host_before_every_line_tells_the_same(name: str) -> None:
+    check(diagnose([merged(name, lambda file: file.parent.name)], KNOWLEDGE), label(name))
+
+
+@pytest.mark.parametrize(
+    "name", ["silent-rank", "other-revision", "skipped-collective", "throttled-rank", "wrong-master"]
+)
+def test_one_file_with_the_rank_before_every_line_tells_the_same(name: str) -> None:
+    check(diagnose([merged(name, lambda file: file.stem.removeprefix("rank"))], KNOWLEDGE), label(name))
+
+
+@pytest.mark.parametrize("name", ["barrier", "nan-loss", "slow-disk"])
+def test_where_no_line_names_a_host_the_rank_alone_is_named(name: str) -> None:
+    said = diagnose([merged(name, lambda file: file.stem.removeprefix("rank"))], KNOWLEDGE)
+    first = said.findings[0]
+    assert (said.verdict, first.where.node) == (label(name)["verdict"], None)
+    assert first.where.rank == (str(label(name)["rank"]) if "rank" in label(name) else None)
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_files_of_one_folder_that_bear_the_node_in_their_names_tell_the_same(name: str) -> None:
+    flat = [Named(f"logs/{file.stem}-{file.parent.name}.log", file.read_bytes()) for file in files(name)]
+    check(diagnose(flat, KNOWLEDGE), label(name))
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_compressed_files_tell_the_same(name: str) -> None:
+    small = [Named(f"{file.relative_to(FOLDER)}.gz", gzip.compress(file.read_bytes())) for file in files(name)]
+    check(diagnose(small, KNOWLEDGE), label(name))
 
 
 def test_there_are_incidents_enough_of_many_kinds() -> None:

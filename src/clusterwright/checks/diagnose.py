@@ -9,7 +9,8 @@ from clusterwright.checks.observing import Observer
 from clusterwright.checks.ranking import findings as ranked
 from clusterwright.checks.topology import indexed
 from clusterwright.errors import InputError
-from clusterwright.health import Diagnosis, Finding, Verdict
+from clusterwright.health import Diagnosis, Evidence, Finding, Verdict
+from clusterwright.probes.labels import file_of
 from clusterwright.probes.patterns import any_of
 from clusterwright.probes.reading import Reader
 
@@ -66,12 +67,21 @@ def diagnose(
     verdict = verdict_of(found, recognised=bool(_recognised(observer)), whole=not reader.unreadable)
     return Diagnosis(
         verdict=verdict,
-        findings=tuple(found),
+        findings=tuple(_of_files(finding) for finding in found),
         read=tuple(sorted(observer.tools)),
         bytes_read=reader.bytes_read,
         collect=COLLECT if verdict == "unknown" else (),
         unreadable=tuple(reader.unreadable),
     )
+
+
+def _of_files(finding: Finding) -> Finding:
+    """The finding with the files as they are named, without the labels of the speakers in them."""
+
+    def of_file(lines: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+        return tuple(line.model_copy(update={"file": file_of(line.file)}) for line in lines)
+
+    return finding.model_copy(update={"evidence": of_file(finding.evidence), "echoes": of_file(finding.echoes)})
 
 
 def verdict_of(found: list[Finding], *, recognised: bool, whole: bool) -> Verdict:

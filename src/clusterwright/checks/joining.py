@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from clusterwright.health import Evidence, Where
 from clusterwright.probes import job
 from clusterwright.probes.envelope import time_of
+from clusterwright.probes.labels import label_in
 from clusterwright.probes.patterns import groups, pattern
 from clusterwright.probes.tables import text_of
 
@@ -207,6 +208,8 @@ class Job:
         hosts = self._hosts.get(file, set()) | {
             self.node_of_rank[rank] for rank in self._ranks.get(file, ()) if rank in self.node_of_rank
         }
+        if label_in(file) is not None and not hosts:
+            return job.node_of_file(file, set())
         if hosts or len(self._hosts) < 2:  # noqa: PLR2004 - the name of a single file says nothing
             return next(iter(hosts)) if len(hosts) == 1 else None
         return job.node_of_file(file, self.nodes())
@@ -252,9 +255,10 @@ class Job:
         if rank is None and place.node is None and len(self._ranks.get(file, ())) == 1 and self.several():
             rank = next(iter(self._ranks[file]))
         told = self.node_of(rank) if rank is not None else None
-        node = told if told is not None and (row or place.node not in self.nodes()) else place.node
+        given = None if place.node == label_in(file) else place.node
+        node = told if told is not None and (row or given not in self.nodes()) else given
         of_file = rank is None or rank in self._ranks.get(file, ())
-        if (node is None or speaker) and of_file and self.several():
+        if (node is None or speaker) and of_file and (self.several() or label_in(file) is not None):
             node = self.node_of_file(file) or node
         peer = place.peer if place.peer is not None and place.peer in evidence.text else None
         return place.model_copy(update={"node": node, "rank": rank, "peer": peer})

@@ -13,6 +13,7 @@ from clusterwright.health import Evidence, Where
 from clusterwright.knowledge import Xid
 from clusterwright.probes.envelope import BLOCK_WORDS, block, normal_pci, time_of, where
 from clusterwright.probes.job import WORDS_ALONE as JOB_WORDS
+from clusterwright.probes.labels import Labels, named
 from clusterwright.probes.nvidia import WORDS as XID_WORDS
 from clusterwright.probes.nvidia import xid_line
 from clusterwright.probes.patterns import groups, pattern
@@ -111,7 +112,7 @@ class Observer:
             lines: What the reader found.
             repeats: Where forms of lines are kept whose repetitions need only be counted.
         """
-        for line in lines:
+        for line in Labels().split(lines):
             self._touched.clear()
             self._take(line)
             if line.form is None or repeats is None:
@@ -192,12 +193,14 @@ class Observer:
             return
         self._varies = True
         evidence = probe.evidence(line, reading)
+        evidence = evidence.model_copy(update={"where": named(evidence.where, line.file)})
         if len(kept) < KEPT_OBSERVATIONS:
             kept.append(evidence)
         for threshold in over:
             self._put(threshold, evidence, {}, threshold.name)
 
     def _add(self, judgement: Judgement, place: Where, line: Line, facts: dict[str, str], key: str) -> None:
+        place = named(place, line.file)
         found = self._observation(judgement, place, line.file, facts, key)
         if found is not None and len(found.evidence) < KEPT_LINES:
             time_s, clock = time_of(line.raw)

@@ -11,6 +11,7 @@ from clusterwright.checks.siblings import compare
 from clusterwright.checks.timeline import Timeline
 from clusterwright.health import Evidence, Finding, Where
 from clusterwright.knowledge import Fault, Xid
+from clusterwright.probes.labels import label_in
 
 if TYPE_CHECKING:
     from clusterwright.checks.observing import Observation, Observer
@@ -86,6 +87,8 @@ def _seen(observer: Observer) -> list[Seen]:
         observation.where = observer.job.placed(
             observation.where, observation.first, speaker=observation.judgement.name in WAITING
         )
+        if observation.where.node is None:
+            observation.evidence = [_unlabelled(line) for line in observation.evidence]
     for observation in observer.seen.values():
         judgement = judge(observation, observer.knowledge)
         if judgement.weight > REMARK and judgement.health == "ok":
@@ -104,6 +107,13 @@ def _seen(observer: Observer) -> list[Seen]:
     for index, (judgement, evidence, because) in enumerate(together):
         seen.append(Seen(judgement, evidence[0].where, evidence, len(evidence), len(seen) + index, because))
     return _in_order(_in_company(seen))
+
+
+def _unlabelled(line: Evidence) -> Evidence:
+    """The line without the host that only its label names: it speaks of another rank."""
+    if line.where.node is None or line.where.node != label_in(line.file):
+        return line
+    return line.model_copy(update={"where": line.where.model_copy(update={"node": None})})
 
 
 def _in_company(seen: list[Seen]) -> list[Seen]:

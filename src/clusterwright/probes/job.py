@@ -9,6 +9,7 @@ from pathlib import PurePath
 from pydantic import Field
 
 from clusterwright.noun import Noun
+from clusterwright.probes.labels import label_in
 from clusterwright.probes.patterns import groups, pattern
 
 STEP = r"\b(?:step|iter(?:ation)?)\b[ :=#]*(?P<step>\d+)"
@@ -68,7 +69,7 @@ WORDS = (
 )
 """Each line that is read here holds one."""
 COMMON = frozenset(
-    {" loss", "inet ", " done", "complete", "finished", "revision", "commit", "torch 2.", "torch version"}
+    {" loss", " done", "complete", "finished", "revision", "commit", "torch 2.", "torch version"}
 )
 WORDS_ALONE = tuple(word for word in WORDS if word not in COMMON)
 """Words of the prefilter. The common ones are looked for in the first and last lines alone: a run prints millions."""
@@ -79,7 +80,7 @@ ROW = re.compile(r"\s*(?:\[[^\]]*\]:)?\s*(?:exitcode|error_file|traceback)\s*: "
 LOCAL = re.compile(r"^\[default(\d+)\]:|\blocal_rank: ?(\d+)")
 FULL_RANK = re.compile(r"(?<!local_)\brank[ :=]+\d|\[rank ?\d+\]", re.IGNORECASE)
 FILE_RANK = re.compile(r"(?:^|[_.-])rank[_-]?(\d+)(?=[_.-]|$)")
-FILE_NODE = re.compile(r"(?:node|host|worker|compute|gpu-?node|cn|nid|ip-)[\w-]*\d+", re.IGNORECASE)
+FILE_NODE = re.compile(r"(?:^|[_.-])((?:node|host|worker|compute|cn|nid|ip)-?\d[\d-]*)(?=[_.-]|$)", re.IGNORECASE)
 FOLDER_NODE = re.compile(r"[A-Za-z][A-Za-z_-]*\d+(?:[.-][\w-]+)*")
 
 
@@ -161,7 +162,7 @@ def rank_of_file(name: str) -> str | None:
     >>> rank_of_file("logs/node3/rank5.log"), rank_of_file("job.log")
     ('5', None)
     """
-    match = FILE_RANK.search(PurePath(name).name)
+    match = FILE_RANK.search(label_in(name) or PurePath(name).name)
     return None if match is None else match.group(1)
 
 
@@ -177,12 +178,15 @@ def node_of_file(name: str, known: set[str]) -> str | None:
     >>> node_of_file("out/node-12.log", set()), node_of_file("out/step12.log", set())
     ('node-12', None)
     """
+    if (label := label_in(name)) is not None:
+        return None if FILE_RANK.search(label) else label
     path = PurePath(name)
     stem = path.name
     for node in sorted(known, key=len, reverse=True):
         if node in path.parts or re.search(rf"(?:^|[_.-]){re.escape(node)}(?=[_.-]|$)", stem):
             return node
-    folder, name = path.parent.name, stem.partition(".")[0]
+    folder = path.parent.name
     if FOLDER_NODE.fullmatch(folder) and not FILE_RANK.search(folder):
         return folder
-    return name if FILE_NODE.fullmatch(name) else None
+    match = FILE_NODE.search(stem)
+    return None if match is None else match.group(1)
