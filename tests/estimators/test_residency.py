@@ -177,12 +177,17 @@ def test_the_peak_is_of_the_fullest_stage() -> None:
 
 def test_what_the_device_shows_is_more_than_what_is_allocated() -> None:
     layout = Layouts.of(Layout(tp=2, dp=4, sharding="distopt", global_batch=32))
-    allocated = np.asarray(sum(hold(work(), layout).values()))
-    assert (
-        float(allocated[0])
-        < float(reserved_bytes(work(), allocated)[0])
-        < float(device_bytes(work(), layout, allocated)[0])
-    )
+    parts = hold(work(), layout)
+    allocated = float(sum(part[0] for part in parts.values()))
+    assert allocated < float(reserved_bytes(work(), parts)[0]) < float(device_bytes(work(), layout, parts)[0])
+
+
+@given(st.floats(100.0, 1e6))
+def test_sequences_that_differ_in_length_reserve_more_but_never_more_than_there_is(mean_length: float) -> None:
+    job = work("hf trainer", method="lora", saving=Saving(mean_length=mean_length))
+    parts = hold(job, Layouts.of(Layout(global_batch=8, recompute="full")))
+    reserved = float(reserved_bytes(job, parts)[0])
+    assert float(reserved_bytes(replace(job, saving=Saving()), parts)[0]) < reserved <= job.accelerator.memory_bytes
 
 
 @pytest.mark.parametrize(
@@ -271,6 +276,7 @@ def run(notes: str = "", **texts: str) -> TrainingRun:
         ("CE fusion", "loss", "fused"),
         ("flash_attn=off", "fused_attention", False),
         ("mem = torch max allocated on rank 0", "rank", "first"),
+        ("sample lengths VARY: mean 3234 truncated", "mean_length", 3234.0),
         ("nothing of the kind", "optimizer", ""),
     ],
 )
@@ -335,7 +341,13 @@ def test_what_a_run_saves_goes_through_a_column(
     rank: Literal["fullest", "first", "last"],
 ) -> None:
     saving = Saving(
-        optimizer=optimizer, in_backward=flag, compiled=flag, offload_optimizer=share, recomputed=modules, rank=rank
+        optimizer=optimizer,
+        in_backward=flag,
+        compiled=flag,
+        offload_optimizer=share,
+        recomputed=modules,
+        rank=rank,
+        mean_length=3234.0,
     )
     assert saving == from_column(to_column(saving))
 

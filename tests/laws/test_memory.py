@@ -1,6 +1,7 @@
 """Laws of memory meet their limits."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,13 +49,6 @@ def test_states_of_zero_are_those_of_its_paper() -> None:
     assert [120.0, 31.4, 16.6, 1.9] == [round(size, 1) for size in found]
 
 
-@given(WIDE, WIDE, WIDE, WIDE)
-def test_a_wider_layer_never_keeps_less(hidden: float, projected: float, attended: float, wide: float) -> None:
-    one = float(memory.activation_bytes_per_token(hidden, projected, attended, wide))
-    assert one <= float(memory.activation_bytes_per_token(hidden + 1, projected + 1, attended, wide))
-    assert one == 0.5 * float(memory.activation_bytes_per_token(2 * hidden, 2 * projected, 2 * attended, 2 * wide))
-
-
 def test_scores_with_dropout_are_those_of_korthikanti() -> None:
     # Korthikanti et al. 2022, equation 1: 5 a s / h of the 34 s b h, at 96 heads, 2048 tokens and width 12288: 80/34
     scores = float(memory.score_bytes(2048, 2048, 96, 2.5))
@@ -96,3 +90,11 @@ def test_adapters_grow_with_their_rank(rank: int, widths: float) -> None:
 @given(st.integers(1, 16), st.integers(16, 1024), st.floats(0.0, 4.0))
 def test_a_quantised_weight_is_never_smaller_than_its_bits(bits: int, group: int, scale: float) -> None:
     assert bits / 8 <= float(memory.quantised_bytes(bits, group, scale)) <= bits / 8 + scale
+
+
+@pytest.mark.parametrize("longest", [500.0, 1000.0, 2000.0, 4000.0])
+def test_outgrown_blocks_are_those_of_successive_longest_sequences(longest: float) -> None:
+    lengths = np.minimum(np.random.default_rng(1).exponential(1000.0, size=(2000, 1000)), longest)
+    before = np.maximum.accumulate(np.pad(lengths, ((0, 0), (1, 0)))[:, :-1], axis=1)
+    outgrown = np.where((lengths > before) & (lengths < longest), lengths, 0.0).sum(axis=1).mean() / longest
+    assert np.isclose(float(memory.outgrown_share(longest, 1000.0)), outgrown, rtol=0.05)

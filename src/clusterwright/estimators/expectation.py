@@ -89,7 +89,10 @@ def terms(
         source=f"peak of one accelerator of the fullest stage, as allocated by {residency.keeping_of(task)}",
         parts=tuple(one(name, value, "B", residency.LAWS[name]) for name, value in found.memory_parts.items()),
     )
-    reserved, shown = residency.reserved_bytes(task, allocated), residency.device_bytes(task, lay, allocated)
+    reserved, shown = (
+        residency.reserved_bytes(task, found.memory_parts),
+        residency.device_bytes(task, lay, found.memory_parts),
+    )
     device = Term(
         name="memory on the device",
         value=float(shown[0]),

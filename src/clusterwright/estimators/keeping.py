@@ -46,6 +46,8 @@ class Saving:
     """Whether a compiler fuses norms and activations, so that only their inputs and results are kept."""
     sequence_parallel: bool | None = None
     """Whether tensor parallelism divides norms and residuals too."""
+    mean_length: float | None = None
+    """Of sequences that differ in length and are cut at the job's [tokens]; none: all are as long as that."""
     rank: Literal["fullest", "first", "last"] = "fullest"
     """Whose memory: of the fullest pipeline stage, or of the first or last."""
 

@@ -343,9 +343,9 @@ def _score(
         start += len(choices)
         memory = float(found.memory_bytes[best])
         if observed.text("mem_kind") not in ("allocated", "device"):
-            memory = float(reserved_bytes(job, memory))
+            memory = float(reserved_bytes(job, found.memory_parts)[best])
         elif observed.text("mem_kind") == "device":
-            memory = float(device_bytes(job, lay, found.memory_bytes)[best])
+            memory = float(device_bytes(job, lay, found.memory_parts)[best])
         yield Scored(
             observed,
             float(found.step_time_s[best]),

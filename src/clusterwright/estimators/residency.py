@@ -20,6 +20,8 @@ from clusterwright.laws import memory
 from clusterwright.model import Attention, Experts, FeedForward, LatentAttention, StateSpace
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     Floats = NDArray[Any]
@@ -31,8 +33,13 @@ SHARDS_OPTIMIZER = SHARDS_GRADIENTS | np.array([name in ("zero1", "distopt") for
 HYBRID = SHARDINGS.index("hsdp")
 HEAD_WIDTH = 4.0
 """Gathered input of the output head and its gradient, a value of the width [B]."""
-CONTEXT_BYTES = 0.5e9
-"""What a process takes of a device beyond the allocator: context and loaded kernels [B]."""
+CONTEXT_BYTES = 1.3e9
+"""What a process takes of a device beyond the allocator: context and loaded kernels [B].
+
+As measured in https://huggingface.co/docs/transformers/v4.49.0/model_memory_anatomy.
+"""
+PASSING = ("activations", "layer at work", "logits and loss")
+"""Parts that grow with the length of a sequence."""
 COMMUNICATOR_BYTES = 0.7e9
 """Buffers of one NCCL communicator: channels of 4 MiB either way, by protocol [B]."""
 
@@ -121,15 +128,24 @@ def hold(job: Job, lay: Layouts) -> dict[str, Floats]:
     return {name: np.asarray(value, dtype=float) for name, value in fullest.items()}
 
 
-def reserved_bytes(job: Job, allocated: Any) -> Any:  # noqa: ANN401 - number or array
-    """What the allocator takes from the device to give ``allocated``: fragments and rounding come on top."""
-    return allocated * (1 + _keeping(job).fragments)
+def reserved_bytes(job: Job, parts: Mapping[str, Floats]) -> Floats:
+    """What the allocator takes from the device to give these parts: fragments, rounding and outgrown blocks on top.
+
+    When the device is full, outgrown blocks are given back.
+    """
+    more = 1 + _keeping(job).fragments
+    reserved = np.asarray(sum(parts.values())) * more
+    if job.saving.mean_length is None:
+        return reserved
+    share = memory.outgrown_share(job.sequence_length, job.saving.mean_length)
+    outgrown = share * more * np.asarray(sum(parts[name] for name in PASSING))
+    return np.minimum(reserved + outgrown, np.maximum(reserved, job.accelerator.memory_bytes - CONTEXT_BYTES))
 
 
-def device_bytes(job: Job, lay: Layouts, allocated: Any) -> Any:  # noqa: ANN401 - number or array
+def device_bytes(job: Job, lay: Layouts, parts: Mapping[str, Floats]) -> Floats:
     """What ``nvidia-smi`` shows: reserved memory, context and the buffers of every communicator."""
     groups = sum(np.asarray(axis > 1, dtype=float) for axis in (lay.tp, lay.cp, lay.pp, lay.ep, lay.dp))
-    return reserved_bytes(job, allocated) + CONTEXT_BYTES + COMMUNICATOR_BYTES * groups
+    return np.asarray(reserved_bytes(job, parts) + CONTEXT_BYTES + COMMUNICATOR_BYTES * groups)
 
 
 def _numbers(job: Job, lay: Layouts) -> list[Floats]:

@@ -26,6 +26,7 @@ OPTIONAL_SEQUENCE_PARALLEL = ("megatron-lm", "flagscale")
 """Stacks where sequence parallelism is off unless a flag asks for it: notes that tell the flags would tell it."""
 TELLING = re.compile(
     r"adam|adafactor|offload|optimizer|recompute_modules|ablation|chunked|cumulative|fus|liger|compile|flash|rank|lora|int[48]|nf4"
+    r"|lengths? var"
 )
 """What is in every text that tells something."""
 FLAGS = tuple(field.name for field in fields(Saving) if "bool" in str(field.type))
@@ -64,6 +65,8 @@ def saving_of(run: TrainingRun) -> Saving:
         facts["fused_attention"] = attention[1] == "on"
     if told:
         facts["sequence_parallel"] = bool(re.search(r"seq(uence)?[ -]parallel", words))
+    if length := re.search(r"lengths? var[a-z]*:? mean (\d+)", words):
+        facts["mean_length"] = float(length[1])
     return Saving(rank=_rank(run, words), **facts)
 
 
@@ -101,6 +104,8 @@ def _value(name: str, text: str) -> Any:  # noqa: ANN401 - the value of any fiel
     if name == "recomputed":
         modules = () if text == "none" else tuple(text.split("+"))
         return modules if all(module in MODULES for module in modules) else None
+    if name == "mean_length":
+        return float(text) if re.fullmatch(r"[1-9]\d{0,8}(\.\d+)?", text) else None
     if name == "offload_optimizer":
         share = re.fullmatch(r"(0|1|0?\.\d+|1\.0+|0\.0+)", text)
         return float(text) if share else None

@@ -175,3 +175,28 @@ def quantised_bytes(bits: Array, group: Count, scale: Array) -> Bytes:
     """
     size: Array = np.asarray(bits, dtype=float) / 8 + np.asarray(scale) / np.asarray(group)
     return size
+
+
+def outgrown_share(longest: Count, mean_length: Count) -> Array:
+    r"""Memory that outgrown blocks hold where sequences differ in length, over that of the longest sequence.
+
+    .. math:: \int_0^M \frac{x}{\mu}\, \frac{dx}{M} = \frac{M}{2 \mu}
+
+    A caching allocator keeps the blocks of the longest sequence so far; a longer one fits into none of them and takes
+    new ones. With lengths spread exponentially around the mean :math:`\mu` and cut at :math:`M`, a record of length
+    :math:`x` comes before the first sequence of full length at the rate of the hazard, :math:`dx / \mu`. Nothing is
+    given back until memory runs short (PyTorch's notes on CUDA semantics, "Memory management",
+    https://docs.pytorch.org/docs/stable/notes/cuda.html).
+
+    Args:
+        longest: Length that sequences are cut at, :math:`M`. [tokens]
+        mean_length: Of the sequences before they are cut, :math:`\mu`. [tokens]
+
+    Returns:
+        Share. [1]
+
+    >>> float(outgrown_share(2048, 2048))
+    0.5
+    """
+    share: Array = np.asarray(longest, dtype=float) / (2 * np.asarray(mean_length, dtype=float))
+    return share
