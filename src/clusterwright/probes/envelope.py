@@ -32,6 +32,7 @@ HOSTS = (
     r"[ ,(]node[ =:](?P<node>[A-Za-z][\w.-]*\d[\w.-]*)",
     r"(?:error|Node failure on|JOB \d+ ON|host(?:name)?)\s*[:=]?\s*(?P<node>[A-Za-z][\w]*-?\d+)\b",
     r"\d\d:\d\d:\d\d (?P<node>[A-Za-z][\w]*-?\d+)$",
+    r"[{,]Hostname=\"(?P<node>[^\"]+)\"",
     r"^\s*(?:\[[^\]]*\]:)?\s*host\s*: (?P<node>[A-Za-z][\w.-]*)",
     r"(?:NodeName|hostname|Host)[=:] ?(?P<node>[A-Za-z][\w.-]*)",
     r"^\s*(?P<node>[A-Za-z]+-[\w-]*\d+)\s+(?:State=|down|drain|idle)",
@@ -49,6 +50,8 @@ RANKS = (
     r"\brank[ =:](?P<rank>\d+)\b",
 )
 ACCELERATORS = (
+    r"[{,]pci_bus_id=\"(?P<accelerator>[0-9A-Fa-f:.]+)\"",
+    r"[{,]gpu=\"(?P<accelerator>\d+)\"",
     r"PCI:(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?|[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)",
     r"(?:GPU|amdgpu|nvidia|habanalabs)[ :-]+(?:PCI:)?(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])",
     r"\bGPU at (?:PCI:)?(?P<accelerator>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?)",

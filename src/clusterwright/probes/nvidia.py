@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusterwright.noun import Noun
 from clusterwright.probes.patterns import pattern
 
-WORDS = ("xid (pci", "xid(pci", "xid error")
+WORDS = ("xid (pci", "xid(pci", "xid error", "dcgm_fi_dev_xid_errors{")
 
 
 class XidLine(Noun):
@@ -27,10 +27,12 @@ def xid_line(raw: bytes) -> XidLine | None:
     'nonfatal'
     """
     match = pattern(r"\bXid ?\(PCI:[0-9A-Fa-f:.]+\)(?:: |:? ?)(\d+)\b,? ?(.*)").search(raw) or pattern(
-        r"\bXid error:? (\d{1,3})\b(.*)"
+        r"\bXid error:? (\d{1,3})\b(.*)|DCGM_FI_DEV_XID_ERRORS\{[^}]*\} ([1-9]\d{0,2})(?:\s|$)"
     ).search(raw)
     if match is None:
         return None
+    if match.group(1) is None:
+        return XidLine(code=int(match.group(3)), detail="the last code that the exporter saw")
     detail = match.group(2).decode("utf-8", "replace")
     lower = detail.lower()
     severity = "nonfatal" if "nonfatal" in lower or "non-fatal" in lower else "fatal" if "fatal" in lower else ""

@@ -52,6 +52,9 @@ READINGS = (
     ("pcie.width", ("current  ",), r"^\s*Current\s+: (?P<value>\d+)x\s*$", "nvidia-smi -q"),
     ("temperature.current", ("current temp",), r"^\s*GPU Current Temp\s+: (?P<value>\d+) C", "nvidia-smi -q"),
     ("temperature.slowdown", ("slowdown temp",), r"^\s*GPU Slowdown Temp\s+: (?P<value>\d+) C", "nvidia-smi -q"),
+    ("remapped_rows.failure", ("dcgm_fi_dev_row_remap_failure{",), r"^DCGM_FI_DEV_ROW_REMAP_FAILURE\{[^}]*\} (?P<value>\d+)", "dcgm exporter"),
+    ("remapped_rows.pending", ("dcgm_fi_dev_row_remap_pending{",), r"^DCGM_FI_DEV_ROW_REMAP_PENDING\{[^}]*\} (?P<value>\d+)", "dcgm exporter"),
+    ("ecc.volatile.uncorrectable", ("dcgm_fi_dev_ecc_dbe_vol_total{",), r"^DCGM_FI_DEV_ECC_DBE_VOL_TOTAL\{[^}]*\} (?P<value>\d+)", "dcgm exporter"),
     ("nvlink.state", ("link ",), r"^\s*Link (?P<link>\d+):\s*<?(?P<value>inactive|[\d.]+ GB/s)>?\s*$", "nvidia-smi nvlink"),
     ("nvlink.{what}_errors", ("errors:", "error:"), r"^\s*Link (?P<link>\d+): (?P<what>Replay|Recovery|CRC)(?: \w+)? Errors?\s*:\s*(?P<value>\d+)", "nvidia-smi nvlink -e"),
     ("ib.state", ("state:",), r"^\s*state:\s*(?:\d+: )?(?P<value>Active|Down|Init\w*|Armed)\s*$", "ibstat"),
@@ -92,6 +95,7 @@ COUNTER = r"^\s*(?P<name>[A-Za-z][\w.-]*?)\s*[:=]\s*\.*(?P<value>\d+)\s*$"
 PERF_ROW = r"^\s*(?:\d+: *)?(?P<size>\d+)\s+\d+\s+(?:u?int\d+|half|float|double|bfloat16|fp8\w*|f8\w+)\s+(?:sum|prod|min|max|avg|none|mulsum)\s+-?\d+\s+[\d.]+\s+[\d.]+\s+(?P<value>[\d.]+)\s+(?P<wrong>\S+)"
 PERF_WORDS = (" float ", " half ", " bfloat16 ", " int8 ", " uint8 ", " double ", " fp8", " int32 ")
 WORDS = (
+    "dcgm_fi_dev_row_remap", "dcgm_fi_dev_ecc_dbe_vol_total{",
     *(f"{blank}link {number}" for blank in " \t" for number in range(10)),
     "attached gpus", ": 16x", ": 8x", ": 4x", ": 1x", "current temp", "slowdown temp", "gpu 0", "gpu 1", "gpu 2", "gpu 3", "gpu 4", "gpu 5", "gpu 6", "gpu 7", "gpu 8", "gpu 9", "remapped rows", "volatile", "aggregate", "ca '",
     "infiniband device", "pending  ", "remapping failure", "sram ", "dram uncorrectable", ": active", ": not active",
@@ -220,6 +224,8 @@ class TableProbe:
         if filled.startswith("ecc.volatile"):
             filled = "ecc.volatile.uncorrectable"
         value = (found.get("value") or found.get("ranks") or "1").strip().lower()
+        if tool == "dcgm exporter" and filled.startswith("remapped"):
+            value = "no" if value == "0" else "yes"
         if filled.startswith("ib.") and value.startswith("init"):
             value = "initializing"
         return Reading(filled, value, tool, found)
@@ -229,7 +235,7 @@ class TableProbe:
         found, name = reading.found, reading.name
         place = where(line.raw).model_dump()
         if name.startswith(("remapped", "ecc", "throttle", "nvlink", "pcie.", "temperature.")):
-            place["accelerator"] = normal_pci(self.state.get("accelerator"))
+            place["accelerator"] = normal_pci(self.state.get("accelerator")) or place["accelerator"]
         if name.startswith(("ib.", "link", "symbol", "port")):
             place["port"] = self.state.get("port")
         if "link" in found:
