@@ -48,8 +48,8 @@ REASONS = {
     "mlperf": "submissions of GPT-3 175B in fp8, each tuned by its maker.",
 }
 MEMORY = """
-Known misses of the memory: 8-bit and paged optimizers and activation offload (torchtune, adapters) are not modelled,
-and reserved memory counts fragments that an allocated estimate does not.
+Known misses of the memory: stacks of 2023 (PaddleNLP, FlagScale, DeepSpeed) hold a tenth more than their code accounts
+for; nanotron's runs do not say whether tensor parallelism splits sequences; four-bit adapters over FSDP come out too large.
 """
 
 
