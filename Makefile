@@ -7,7 +7,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-TORCH ?= $(or $(CLUSTERWRIGHT_TORCH),$(PYTHON))
+TORCH ?= $(or $(CLUSTERWRIGHT_FRAMEWORKS),$(PYTHON))
 EXAMPLE := examples/llama-3.1-70b/workload.toml
 
 .PHONY: help plan test check format docs transcripts bench incidents soak fuzz matrix proofs clean

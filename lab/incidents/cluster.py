@@ -181,5 +181,8 @@ def wait_for(log: Path, text: str, patience_s: float = PATIENCE_S) -> None:
 
 def missing_programs() -> list[str]:
     """What this machine lacks to build a cluster."""
-    lacking = [name for name in ("nsenter", "unshare", "ip", "tc", "ethtool", "iptables") if shutil.which(name) is None]
-    return lacking + ([] if os.geteuid() == 0 else ["root"])
+    lacking = [name for name in ("nsenter", "unshare", "ip") if shutil.which(name) is None]
+    lacking += [] if os.geteuid() == 0 else ["root"]
+    if not lacking and subprocess.run(["unshare", "--net", "--pid", "--fork", "true"], check=False).returncode:
+        lacking.append("namespaces of its own")
+    return lacking

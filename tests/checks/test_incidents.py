@@ -6,9 +6,7 @@ import gzip
 import io
 import os
 import re
-import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -153,11 +151,14 @@ def test_the_page_shows_three_reports_and_lists_every_incident() -> None:
     assert {name: label(name)["what"] for name in INCIDENTS} == {k: v for k, v in listed.items() if k != "incident"}
 
 
-@pytest.mark.interpreter("CLUSTERWRIGHT_TORCH")
+@pytest.mark.interpreter("CLUSTERWRIGHT_FRAMEWORKS")
 def test_an_incident_that_is_made_now_is_understood(tmp_path: Path) -> None:
-    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("nsenter") is None:
-        pytest.skip("nodes are network namespaces: that takes Linux, root and nsenter")
-    python = os.environ["CLUSTERWRIGHT_TORCH"]
-    subprocess.run([python, str(LAB / "record.py"), str(tmp_path), "killed-rank"], check=True, timeout=300)
+    python = os.environ["CLUSTERWRIGHT_FRAMEWORKS"]
+    done = subprocess.run(
+        [python, str(LAB / "record.py"), str(tmp_path), "killed-rank"], check=False, capture_output=True, text=True
+    )
+    if done.returncode == 2:
+        pytest.skip(f"nodes are network namespaces: {done.stderr.strip()}")
+    assert done.returncode == 0, done.stderr
     known = tomllib.loads((tmp_path / "killed-rank" / "label.toml").read_text())
     check(diagnose([tmp_path / "killed-rank" / "logs"], KNOWLEDGE), known)
