@@ -76,6 +76,17 @@ class Factor(Noun):
     spread: float = 0.0
 
 
+class Like(Noun):
+    """A run that was fitted to, and what a run like it gains beyond the factors."""
+
+    weight: float
+    """Logarithm of the factor on a step, faded by how unlike two runs are."""
+    place: dict[str, float]
+    """What the run was: its coordinates."""
+    shares: dict[str, float]
+    """Share of its step that each factor multiplies."""
+
+
 class Calibration(Noun):
     """Fitted factors on the parts of a step as shipped; empty means as shipped."""
 
@@ -97,8 +108,10 @@ class Calibration(Noun):
     overhead: Factor = Factor(value=1.0)
     """Fixed time of a step."""
     stragglers: Factor = Factor(value=1.0)
+    like: tuple[Like, ...] = ()
+    """What the factors leave, run by run."""
     unexplained: float = 0.03
-    """Spread of the logarithm of a step time that the factors leave."""
+    """Spread of the logarithm of a step time when a run is repeated."""
     runs: int = 0
     error_before: float | None = None
     error_after: float | None = None

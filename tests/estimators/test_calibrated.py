@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterwright.catalog import load
-from clusterwright.estimators.calibrated import FACTORS, calibrated, spread_of
+from clusterwright.estimators.calibrated import FACTORS, FADING, calibrated, likeness, spread_of
 from clusterwright.estimators.observed import score
-from clusterwright.measurement import Calibration, Factor
+from clusterwright.measurement import Calibration, Factor, Like
 from clusterwright.validation import read_tables
 
 PARTS = {name: np.array([1.0, 2.0]) for names in FACTORS.values() for name in names}
+HERE = {name: np.array([1.0, 1.0]) for name in FADING}
 FACTOR = st.floats(0.1, 10)
 
 
@@ -29,6 +30,13 @@ def test_every_part_of_a_step_has_its_factor() -> None:
     scored, _ = score(runs[:400:40], load())
     parts = {name for item in scored for name in item.parts}
     assert parts == {name for names in FACTORS.values() for name in names}
+
+
+def test_every_run_has_all_coordinates() -> None:
+    with as_file(files("clusterwright.catalog") / "measurements" / "training.csv") as table:
+        _, runs, _ = read_tables([table])
+    scored, _ = score(runs[:400:40], load())
+    assert all(set(FADING) == set(item.place) and min(item.place.values()) > 0 for item in scored)
 
 
 def test_factors_of_one_change_nothing() -> None:
@@ -59,6 +67,30 @@ def test_a_larger_factor_is_never_faster(name: str, one: float, other: float) ->
 @given(st.floats(0, 0.5), st.floats(0, 0.5))
 def test_surer_factors_give_a_narrower_interval(one: float, other: float) -> None:
     sure, unsure = sorted((one, other))
-    narrow, wide = (spread_of(PARTS, Calibration(compute=Factor(value=1.0, spread=s), runs=1)) for s in (sure, unsure))
+    fits = (Calibration(compute=Factor(value=1.0, spread=s), runs=1) for s in (sure, unsure))
+    narrow, wide = (spread_of(PARTS, fit, HERE) for fit in fits)
     assert np.all(narrow <= wide)
-    assert np.all(narrow >= Calibration().unexplained * (1 - 1e-12))
+    assert np.all(narrow >= Calibration().unexplained)
+
+
+def test_a_run_gains_what_its_like_gained_and_less_the_less_they_are_alike() -> None:
+    fit = Calibration(
+        like=(Like(weight=0.1, place=dict.fromkeys(FADING, 1.0), shares=dict.fromkeys(FACTORS, 0.1)),), runs=1
+    )
+    far = HERE | {"tp": np.array([1.0, 8.0])}
+    gained = calibrated(PARTS, fit, far)["attention"] / PARTS["attention"]
+    assert gained[0] == pytest.approx(np.exp(0.1))
+    assert 1.0 < gained[1] < gained[0]
+    assert np.diff(spread_of(PARTS, fit, far))[0] > 0
+
+
+@given(st.floats(1, 1e5), st.floats(1, 1e5), st.sampled_from(list(FADING)))
+def test_likeness_is_mutual_and_that_of_a_run_with_itself_is_one(one: float, other: float, name: str) -> None:
+    def place(value: float) -> dict[str, float]:
+        return dict.fromkeys(FADING, 1.0) | {name: value}
+
+    def of(x: float, y: float) -> float:
+        return float(likeness({k: np.array(v) for k, v in place(x).items()}, place(y)))
+
+    assert of(one, one) == 1.0
+    assert 0 <= of(one, other) == pytest.approx(of(other, one))

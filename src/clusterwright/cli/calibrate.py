@@ -26,12 +26,12 @@ def command(runs: tuple[Path, ...], out: Path, catalog: Path | None, style: str)
         document = {
             "runs": fit.calibration.runs,
             "factors": factors,
-            "unexplained": fit.calibration.unexplained,
             "median_abs_error_before": fit.before,
             "median_abs_error_after": fit.after,
             "median_abs_error_left_out": fit.left_out,
             "interval_half_width_before": fit.interval_before,
             "interval_half_width_after": fit.interval_after,
+            "interval_half_width_left_out": fit.interval_left_out,
             "file": str(out),
         }
         print(json.dumps(document, allow_nan=False))
@@ -41,7 +41,7 @@ def command(runs: tuple[Path, ...], out: Path, catalog: Path | None, style: str)
         told = "" if factor["spread"] < 0.9 * PRIORS[name] else " (the runs tell little of it)"
         print(f"  {name:<14} x {factor['value']:.3f}, spread {factor['spread']:.1%}{told}")
     print(f"median |e| before {fit.before:.1%}, after {fit.after:.1%}")
-    if fit.left_out is not None:
-        print(f"median |e| of each run left out of the fit: {fit.left_out:.1%}")
     print(f"80% interval before +-{fit.interval_before:.1%}, after +-{fit.interval_after:.1%}")
+    if fit.left_out is not None and fit.interval_left_out is not None:
+        print(f"of each run left out of the fit: median |e| {fit.left_out:.1%}, interval +-{fit.interval_left_out:.1%}")
     print(f"written to {out}; use it with --calibration {out}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from clusterwright.estimators.calibrated import place_of
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
 from clusterwright.estimators.job import Job
 from clusterwright.estimators.residency import device_bytes, reserved_bytes
@@ -72,6 +73,8 @@ class Scored:
     """What the step time is the sum of [s]."""
     memory_parts: Mapping[str, float] = field(default_factory=dict)
     """What the allocated memory is the sum of [B]."""
+    place: Mapping[str, float] = field(default_factory=dict)
+    """Coordinates, by which runs are alike [1]."""
 
     @property
     def measured_memory_gib(self) -> float | None:
@@ -337,6 +340,7 @@ def _score(
     flat = [choice for choices, _ in options for choice in choices]
     lay = Layouts(**{name: np.array([choice[name] for choice in flat], dtype=np.int64) for name in COLUMNS})
     found = run(job, lay, calibration, efficiency)
+    place = place_of(job, lay)
     start = 0
     for observed, (choices, assumed) in zip(same, options, strict=True):
         best = start + _pick(job, observed, found, lay, slice(start, start + len(choices)))
@@ -355,6 +359,7 @@ def _score(
             tuple(assumed),
             {name: float(seconds[best]) for name, seconds in found.parts.items()},
             {name: float(part[best]) for name, part in found.memory_parts.items()},
+            {name: float(value[best]) for name, value in place.items()},
         )
 
 

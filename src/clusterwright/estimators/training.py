@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusterwright.estimators import layer as layers
-from clusterwright.estimators.calibrated import calibrated, spread_of
+from clusterwright.estimators.calibrated import calibrated, place_of, spread_of
 from clusterwright.estimators.communication import BF16, Wires, communicate
 from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
@@ -103,15 +103,16 @@ def run(
     wires = Wires.of(job, efficiency)
     talk = communicate(job, stack, wires, flat, device)
     parts = _step(job, machine, flat, device, talk)
+    place = place_of(job, flat) if calibration is not None else {}
     if calibration is not None:
-        parts = calibrated(parts, calibration)
+        parts = calibrated(parts, calibration, place)
     step = np.asarray(sum(parts.values()), dtype=float)
     spread = np.hypot(
         math.hypot(stack.spread, MIXTURE_SPREAD * mixtures(job.model)),
         LOG_TO_SPREAD * np.log(np.maximum(_world(flat) / 8.0, 1.0)),
     )
     if calibration is not None and calibration.runs:
-        spread = np.minimum(spread, spread_of(parts, calibration))
+        spread = np.minimum(spread, spread_of(parts, calibration, place))
     memory_parts = hold(job, flat)
     exposed = np.asarray(sum(v for k, v in parts.items() if k.endswith("communication")), dtype=float)
     found = Estimates(
