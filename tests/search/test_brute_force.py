@@ -46,8 +46,8 @@ def layouts(kind: Kind, *, wasteful: bool = True) -> Iterator[Layout]:
         uneven = vpp * math.ceil(8 / (pp * vpp)) > fullest and 10 % (pp * vpp)
         if not wasteful and (longer or uneven):
             continue
-        for sharding, recompute in itertools.product(("none", "distopt"), ("none", "selective", "full")):
-            if sharding == "distopt" and dp * cp == 1:
+        for sharding, recompute in itertools.product(("none", "distopt", "fsdp"), ("none", "selective", "full")):
+            if (sharding != "none" and dp * cp == 1) or (sharding == "fsdp" and pp > 1):
                 continue
             yield Layout(
                 tp=tp, cp=cp, pp=pp, vpp=vpp, dp=dp, micro_batch=micro_batch, global_batch=BATCH, sharding=sharding,
@@ -113,7 +113,9 @@ def plainness(layout: Layout) -> float:
     degrees = layout.tp * layout.cp * layout.pp * layout.vpp * layout.ep
     words = ("none", "selective", "full").index(layout.recompute)
     uneven = 8 % (layout.pp * layout.vpp) != 0
-    return round(math.log2(degrees) + uneven + words / 2 + (layout.sharding != "none") / 4, 9)
+    return round(
+        math.log2(degrees) + uneven + words / 2 + (layout.sharding != "none") / 4 + (layout.sharding == "fsdp") / 4, 9
+    )
 
 
 def test_the_search_counts_the_layouts_that_the_rules_leave(known: Known) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clusterwright.estimators.communication import FULL_SHARDS
 from clusterwright.estimators.cost import Quote, rent_cost
 from clusterwright.estimators.goodput import estimate_goodput
 from clusterwright.estimators.grid import WORDS
@@ -262,7 +263,8 @@ def complexity(layouts: Layouts, layers: int) -> Floats:
     """
     degrees = layouts.tp * layouts.cp * layouts.pp * layouts.vpp * layouts.ep
     uneven = layers % (layouts.pp * layouts.vpp) != 0
-    return np.asarray(np.log2(degrees) + uneven + 0.5 * layouts.recompute + 0.25 * (layouts.sharding != 0))
+    sharded = 0.25 * (layouts.sharding != 0) + 0.25 * np.isin(layouts.sharding, FULL_SHARDS)
+    return np.asarray(np.log2(degrees) + uneven + 0.5 * layouts.recompute + sharded)
 
 
 def _slice(layouts: Layouts, part: slice | Integers) -> Layouts:

@@ -39,13 +39,13 @@ PINS = (*AXES, "recompute", "nodes", "accelerators")
 """Single choices that a user may fix."""
 
 SHARDING_OF = {
-    "megatron": ("none", "distopt"),
+    "megatron": ("none", "fsdp", "distopt"),
     "torchtitan": ("fsdp", "hsdp"),
     "fsdp": ("fsdp", "hsdp"),
     "deepspeed": ("zero1", "zero2", "zero3"),
-    "any": ("none", "distopt"),
+    "any": ("none", "fsdp", "distopt"),
 }
-"""How each framework shards the states over data parallelism; ``any`` is planned as Megatron runs it."""
+"""How each framework shards the states over data parallelism: first what one rank does, last what it usually does."""
 _ANY_STAGES = ("megatron", "any")
 """Frameworks whose pipeline takes any number of layers on each stage."""
 _DATA_PARALLEL_ONLY = ("fsdp", "deepspeed")
@@ -143,7 +143,8 @@ def legal_layouts(model: Model, training: Training, limits: Limits, bounds: Iter
     axes = _values(model, training, limits)
     recomputes = _codes("recompute", RECOMPUTES, RECOMPUTES, limits.pins)
     each = len(recomputes)
-    rows, refused = _sieve(axes, [*rules(model, training, limits), _idle(training.framework), *bounds])
+    found = [*rules(model, training, limits), *sharding_rules(training.framework), *bounds]
+    rows, refused = _sieve(axes, found)
     layouts = Layouts(
         **rows,
         global_batch=np.full_like(rows["tp"], batch),
@@ -334,8 +335,17 @@ def _codes(key: str, values: tuple[str, ...], names: tuple[str, ...], pins: Mapp
     return tuple(names.index(v) for v in ((str(pins[key]),) if key in pins else values))
 
 
-def _idle(framework: str) -> Rule:
-    """Sharded states over one rank are not sharded: of such twins only the first is kept."""
-    first = SHARDINGS.index(SHARDING_OF[framework][0])
-    return Rule("sharding over a single rank", ("cp", "dp", "sharding"),
-                lambda cp, dp, sharding: (dp * cp == 1) & (sharding != first))  # fmt: skip
+def sharding_rules(framework: str) -> list[Rule]:
+    """What is not planned of sharding: over one rank, and Megatron's FSDP under a pipeline.
+
+    Sharded states over one rank are not sharded: of such twins only the first is kept.
+    """
+    first, full = SHARDINGS.index(SHARDING_OF[framework][0]), SHARDINGS.index("fsdp")
+    found = [
+        Rule("sharding over a single rank", ("cp", "dp", "sharding"),
+             lambda cp, dp, sharding: (dp * cp == 1) & (sharding != first)),
+    ]  # fmt: skip
+    if framework in _ANY_STAGES:
+        found.append(Rule("Megatron's FSDP runs without a pipeline", ("pp", "sharding"),
+                          lambda pp, sharding: (pp > 1) & (sharding == full)))  # fmt: skip
+    return found
