@@ -12,7 +12,7 @@ import itertools
 import json
 import resource
 import time
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from clusterwright.catalog.faults import load_faults
 from clusterwright.checks.diagnose import diagnose
@@ -98,7 +98,7 @@ def measured(name: str, megabytes: float) -> dict[str, Any]:
     making = time.process_time() - began
     stream = Made(line, head, megabytes)
     began = time.process_time()
-    answer = diagnose([stream], KNOWLEDGE)
+    answer = diagnose([cast("IO[bytes]", stream)], KNOWLEDGE)
     seconds = time.process_time() - began - making
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     first = answer.findings[0].count if answer.findings else 0
