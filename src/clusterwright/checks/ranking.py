@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ REMARK = 7
 PROGRAM = "program-error"
 CHAINED_LINES = 80
 """An error that is raised while another is handled comes so many lines after it."""
+RAISED = re.compile(r"^(?:\[\w+\]:?\s*)*(?:\d+: )?(?:\w+\.)*\w+(?:Error|Exception)\b")
+"""The last line of a traceback."""
 HELD, KILLED = "worker-held", "elastic-sigkill"
 """Faults: the launcher could not end a worker; a worker ended by signal 9."""
 ENOUGH_OTHERS = 2
@@ -151,9 +154,11 @@ def _told_better(one: Seen, seen: list[Seen]) -> bool:
 
 
 def _chained(seen: list[Seen]) -> list[Seen]:
-    """Of several errors that one rank printed one after the other the first is the cause, the later ones follow."""
+    """Of several errors that one rank raised one after the other the first is the cause, the later ones follow."""
     errors = [
-        one for one in seen if one.weight <= ERROR and one.where.rank is not None and one.judgement.health == "failed"
+        one
+        for one in seen
+        if one.weight <= ERROR and one.where.rank is not None and RAISED.search(one.evidence[0].text) is not None
     ]
     for one in errors:
         for other in errors:
@@ -254,9 +259,9 @@ def _unblame(root: Seen) -> bool:
     if root.judgement.name not in WAITING | DISAGREEING:
         return False
     if root.where.node or root.where.rank:
-        seen_by = _names(root.where.model_copy(update={"peer": None}))
-        root.because = "; ".join(part for part in (root.because, f"seen {seen_by}, which is not the place") if part)
-        root.where = Where(peer=root.where.peer)
+        said = f"seen {_names(root.where)}, which is not the place"
+        root.because = "; ".join(part for part in (root.because, said) if part)
+        root.where = Where()
         root.evidence = [line.model_copy(update={"where": root.where}) for line in root.evidence]
     return True
 

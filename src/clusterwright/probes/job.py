@@ -68,9 +68,7 @@ WORDS = (
     "torch version",
 )
 """Each line that is read here holds one."""
-COMMON = frozenset(
-    {" loss", " done", "complete", "finished", "revision", "commit", "torch 2.", "torch version"}
-)
+COMMON = frozenset({" loss", " done", "complete", "finished", "revision", "commit", "torch 2.", "torch version"})
 WORDS_ALONE = tuple(word for word in WORDS if word not in COMMON)
 """Words of the prefilter. The common ones are looked for in the first and last lines alone: a run prints millions."""
 UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
