@@ -56,6 +56,10 @@ class Device:
     """Forward pass of the stage's layers, for recompute."""
     layers: Floats
     """Layers of the slowest stage."""
+    busy: Floats
+    """Forward and backward of a layer as the stack runs it, without recompute."""
+    host: Floats
+    """Time to launch all kernels of the stage."""
     attention_layer: Floats
     """Forward time of one layer's attention, which ring attention hides its messages under."""
 

@@ -43,6 +43,12 @@ class Machine:
     """Whether the weights are not trained (adapters beside them are)."""
 
     @property
+    def factor(self) -> float:
+        """What this stack makes of the device's time, at this number format [1]."""
+        narrow = self.stack.narrow_factor
+        return self.stack.factor if narrow is None or self.products()[2] >= 2.0 else narrow  # noqa: PLR2004 - bytes of bf16
+
+    @property
     def wide_peak(self) -> float:
         """Dense peak of bf16 (fp16 where there is no bf16) [FLOP/s]."""
         peaks = self.accelerator.peak_flop_per_s

@@ -13,7 +13,7 @@ import numpy as np
 
 from clusterwright.estimators import layer as layers
 from clusterwright.estimators.calibrated import calibrated, place_of, spread_of
-from clusterwright.estimators.communication import BF16, Wires, communicate
+from clusterwright.estimators.communication import Wires, communicate
 from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
 from clusterwright.estimators.job import Device, Job
@@ -164,7 +164,19 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> Device:
     last = np.where(padded, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
     layer_time = products + backward + (1 + machine.attention_backward) * attention + 3 * elementwise
     exposed_head = np.maximum(head[where] - np.maximum(stage - np.maximum(last, 0), 0) * layer_time, 0.0)
-    return Device(products, backward, weight, attention, elementwise, exposed_head, forward, stage, attention)
+    busy, host = layer_time * machine.factor, _host(job, machine, lay) * stage
+    return Device(
+        products, backward, weight, attention, elementwise, exposed_head, forward, stage, busy, host, attention
+    )
+
+
+def _host(job: Job, machine: layers.Machine, lay: Layouts) -> Floats:
+    """Time to launch the kernels of one layer, forward and backward [s]."""
+    stack = machine.stack
+    relaunched = np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
+    serial = np.where(lay.pp > 1, 1.0 + stack.pipeline_host * lay.tp, 1.0)
+    eager = not any(job.accelerator.architecture.startswith(name) for name in stack.graphs)
+    return np.asarray(eager * (stack.host + stack.host_experts * mixtures(job.model)) * relaunched * serial)
 
 
 def mixtures(model: Model) -> float:
@@ -179,10 +191,7 @@ def _step(
     device: Device,
     talk: dict[str, Floats],
 ) -> dict[str, Floats]:
-    stack, lora = machine.stack, job.method != "full"
-    factor = stack.factor
-    if stack.narrow_factor is not None and machine.products()[2] < BF16:
-        factor = stack.narrow_factor
+    stack, factor, lora = machine.stack, machine.factor, job.method != "full"
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1).astype(float)
     products = (device.products + device.backward) * device.layers * factor
     attention = (1 + machine.attention_backward) * device.attention * device.layers * factor
@@ -194,11 +203,7 @@ def _step(
     )
     again = again * device.layers * factor
     busy = products + attention + elementwise + again
-    relaunched = np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
-    serial = np.where(lay.pp > 1, 1.0 + stack.pipeline_host * lay.tp, 1.0)
-    eager = not any(job.accelerator.architecture.startswith(name) for name in stack.graphs)
-    host = eager * (stack.host + stack.host_experts * mixtures(job.model)) * device.layers * relaunched * serial
-    floor = np.maximum(busy + talk["tp"] + talk["ep"], host) - busy - talk["tp"] - talk["ep"]
+    floor = np.maximum(device.host - (busy + talk["tp"] + talk["cp"] + talk["ep"]), 0.0)
     slot = {
         "matrix products": products,
         "attention": attention,
@@ -212,9 +217,11 @@ def _step(
         "pipeline communication": talk["pp"],
     }
     one = np.asarray(sum(slot.values()), dtype=float)
+    # Where launches are the bound the three passes take alike.
+    weight = np.where(floor > 0, one / 3, device.weight * device.layers * factor)
     run_time = np.where(
         lay.schedule == SCHEDULES.index("zero-bubble"),
-        pipeline.zero_bubble(micro_batches, lay.pp, lay.vpp, one, device.weight * device.layers * factor),
+        pipeline.zero_bubble(micro_batches, lay.pp, lay.vpp, one, weight),
         pipeline.one_forward_one_backward(micro_batches, lay.pp, lay.vpp, one),
     )
     parts = {name: value * micro_batches for name, value in slot.items()}
