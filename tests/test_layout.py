@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusterwright.estimators.grid import Layouts
 from clusterwright.layout import Layout
 
 DEGREES = st.integers(min_value=1, max_value=6)
@@ -24,3 +26,15 @@ def test_tensor_parallel_ranks_are_neighbours(layout: Layout) -> None:
 
 def test_the_global_batch_is_shared_by_data_parallel_ranks() -> None:
     assert Layout(dp=4, micro_batch=2, global_batch=64).micro_batches == 8
+
+
+def test_a_layout_written_before_there_were_schedules_is_1f1b() -> None:
+    old = Layout(pp=4, dp=2).model_dump()
+    del old["schedule"]
+    assert Layout(pp=4, dp=2, schedule="1f1b") == Layout.model_validate(old)
+
+
+def test_arrays_of_layouts_that_name_no_schedule_are_1f1b() -> None:
+    named = Layouts.of(Layout(pp=2, dp=4), Layout(tp=2, dp=4))
+    degrees = {name: value for name, value in vars(named).items() if name != "schedule"}
+    assert np.array_equal(named.schedule, Layouts(**degrees).schedule)
