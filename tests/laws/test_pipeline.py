@@ -139,7 +139,7 @@ def test_few_micro_batches_leave_a_zero_bubble_schedule_less_to_fill_with(
 def test_published_bubble_rates_of_zero_bubble_schedules_are_met_but_for_their_messages(
     stages: int, micro_batches: int, times: tuple[float, float, float], rate: float
 ) -> None:
-    # Qi et al. 2024, arXiv 2401.10241, tables 5 and 6 [ms]; theirs hold the time of messages, which is a part of its own
+    # Qi et al. 2024, arXiv 2401.10241, tables 5 and 6 [ms]; theirs hold the messages, our bubble does not
     slot = sum(times)
     found = 1 - micro_batches * slot / float(pipeline.zero_bubble(micro_batches, stages, 1, slot, times[2]))
     assert 0.85 * rate < found < rate
