@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clusterwright.checks.joining import evidence_of
+from clusterwright.checks.joining import KEPT_RANKS, evidence_of
 from clusterwright.health import Evidence, Where
 from clusterwright.knowledge import Judgement
 
@@ -196,7 +196,7 @@ def _unreached(seen: list[Observation]) -> list[Together]:
 def unread(job: Job) -> str:
     """Which ranks of the job no log was read of; empty where all are there or the size is not known."""
     known = {int(rank) for rank in job.known_ranks()}
-    lacking = [rank for rank in range(job.world) if rank not in known]
+    lacking = [rank for rank in range(min(job.world, KEPT_RANKS)) if rank not in known]
     if not lacking or not known or len(lacking) >= job.world:
         return ""
     shown = ", ".join(str(rank) for rank in lacking[:SHOWN]) + (", ..." if len(lacking) > SHOWN else "")

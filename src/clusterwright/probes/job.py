@@ -12,33 +12,33 @@ from clusterwright.noun import Noun
 from clusterwright.probes.labels import label_in
 from clusterwright.probes.patterns import groups, pattern
 
-STEP = r"\b(?:step|iter(?:ation)?)\b[ :=#]*(?P<step>\d+)"
-RANK = r"\[(?:default)?rank ?(?P<rank>\d+)\]|\bRank[ :](?P<rank2>\d+)\b|\brank[ :=](?P<rank3>\d+)\b"
-NODE_OF_RANK = r"\d\d:\d\d:\d\d\S* (?P<node>[A-Za-z][\w.-]*\d) .*?\brank[ :=]?(?P<rank>\d+)\b|^\s*(?:\[[^\]]*\]:?)?(?P<node2>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank2>\d+) n?ranks\b|Rank (?P<rank3>\d+) -- GPU \d+ managed by process \d+ on node (?P<node3>\S+)|\bRank=(?P<rank4>\d+) Node=(?P<node4>\S+) Score="
+STEP = r"\b(?:step|iter(?:ation)?)\b[ :=#]*(?P<step>\d{1,12})"
+RANK = r"\[(?:default)?rank ?(?P<rank>\d{1,7})\]|\bRank[ :](?P<rank2>\d{1,7})\b|\brank[ :=](?P<rank3>\d{1,7})\b"
+NODE_OF_RANK = r"\d\d:\d\d:\d\d\S* (?P<node>[A-Za-z][\w.-]*\d) .*?\brank[ :=]?(?P<rank>\d{1,7})\b|^\s*(?:\[[^\]]*\]:?)?(?P<node2>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO .*\brank (?P<rank2>\d{1,7}) n?ranks\b|Rank (?P<rank3>\d{1,7}) -- GPU \d+ managed by process \d+ on node (?P<node3>\S+)|\bRank=(?P<rank4>\d{1,7}) Node=(?P<node4>\S+) Score="
 ADDRESS = r"^\s*inet (?P<address>\d+\.\d+\.\d+\.\d+)/\d+ .*(?:scope global|brd)|^(?P<address2>\d+\.\d+\.\d+\.\d+)\s+(?P<node2>[A-Za-z][\w.-]*)\s*$|NodeAddr=(?P<address3>\d+\.\d+\.\d+\.\d+) NodeHostName=(?P<node3>\S+)|(?P<node4>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL INFO Bootstrap ?: Using \S+?:(?P<address4>\d+\.\d+\.\d+\.\d+)<"
 TABLE_HOST = r"^\s*(?:\[[^\]]*\]:)?\s*host\s*: (?P<node>\S+)"
-TABLE_RANK = r"^\s*(?:\[[^\]]*\]:)?\s*rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)"
+TABLE_RANK = r"^\s*(?:\[[^\]]*\]:)?\s*rank\s*: (?P<rank>\d{1,7}) \(local_rank: (?P<local>\d+)\)"
 SETTINGS = (
-    ("parameters", ("parameters",), r"\bmodel of (?P<value>[\d,]+) parameters"),
+    ("parameters", ("parameters",), r"\bmodel of (?P<value>[\d,]{1,24}) parameters"),
     ("torch", ("torch ",), r"\btorch (?:version:? )?(?P<value>\d+\.\d+\.\d+\S*?)[,;)]?(?: |$)"),
     ("NCCL", ("nccl version",), r"\bNCCL version (?P<value>\d\S+)"),
     ("revision", ("revision", "commit"), r"\b(?:revision|commit)[ :=]+(?P<value>[0-9a-f]{7,40})\b"),
 )
 """What every rank of a job has alike, by name: words of the line, and its pattern."""
-THROUGHPUT = r"MnEtpt/Rnk: (?P<least>[\d.]+)TF/(?P<rank>\d+) \| MxEtpt/Rnk: (?P<most>[\d.]+)TF/\d+"
-ENQUEUED = r"\[PG (?:ID )?(?P<group>\d+)[^\]]*?Rank (?P<rank>\d+)\].*last enqueued (?:NCCL )?work: (?P<value>\d+), last completed"
-FINGERPRINT = re.compile(r"Rank (\d+) is running collective: CollectiveFingerPrint\((.*?), TensorDtypes=")
+THROUGHPUT = r"MnEtpt/Rnk: (?P<least>\d{1,9}(?:\.\d{1,9})?)TF/(?P<rank>\d{1,7}) \| MxEtpt/Rnk: (?P<most>\d{1,9}(?:\.\d{1,9})?)TF/\d+"
+ENQUEUED = r"\[PG (?:ID )?(?P<group>\d+)[^\]]*?Rank (?P<rank>\d{1,7})\].*last enqueued (?:NCCL )?work: (?P<value>\d{1,12}), last completed"
+FINGERPRINT = re.compile(r"Rank (\d{1,7}) is running collective: CollectiveFingerPrint\((.*?), TensorDtypes=")
 TABLE_TERMINATED = r"exitcode\s*: -15 \(pid: \d+\)\s+\(SIGTERM\)"
 NCCL_HOST = r"^\s*(?:\[[^\]]*\]:? ?)?(?P<node>[A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL"
 SYSLOG_HOST = r"^\s*(?:<\d+>)?(?:[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d(?:\.\d+)?|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) (?P<node>[A-Za-z0-9][\w.-]*) [\w.()/-]+(?:\[\d+\])?:"
-LINK = r"\brank (?P<source>\d+) ?-+> ?(?:rank )?(?P<target>\d+)\b.*?(?P<value>\d+(?:\.\d+)?) ?GB/s"
-WORLD = r"\bworld[ _]size[ :=]+(?P<value>\d+)"
+LINK = r"\brank (?P<source>\d{1,7}) ?-+> ?(?:rank )?(?P<target>\d{1,7})\b.*?(?P<value>\d{1,9}(?:\.\d{1,9})?) ?GB/s"
+WORLD = r"\bworld[ _]size[ :=]+(?P<value>\d{1,12})"
 MASTER = r"\b(?:master(?:[ _]addr(?:ess)?)?|rdzv_endpoint)\s*[:= ]\s*(?P<value>[A-Za-z0-9][\w.-]*)"
 ENDED = r"\b(?:train(?:ing)?|run|job) (?:is |has )?(?:done|completed?|finished)\b|\b(?:finished|completed?) training\b"
-SOCKET = r"\bretrans:\d+/(?P<value>\d+)"
-SOCKET_SENT = r"\bsegs_out:(?P<value>\d+)"
+SOCKET = r"\bretrans:\d+/(?P<value>\d{1,12})"
+SOCKET_SENT = r"\bsegs_out:(?P<value>\d{1,12})"
 SOCKET_ENDS = r"^(?:tcp\s+)?ESTAB\s+\d+\s+\d+\s+\[?(?:::ffff:)?(?P<source>[\d.]+)\]?(?:%\S+)?:\d+\s+\[?(?:::ffff:)?(?P<target>[\d.]+)\]?:\d+"
-PORT_MTU = r"^\s*\d+: (?P<port>[\w.-]+?)(?:@\S+)?: <\S*> mtu (?P<value>\d+)\b.*?(?:\bmaster (?P<master>\S+))?(?: state| group|$)"
+PORT_MTU = r"^\s*\d+: (?P<port>[\w.-]+?)(?:@\S+)?: <\S*> mtu (?P<value>\d{1,12})\b.*?(?:\bmaster (?P<master>\S+))?(?: state| group|$)"
 WORDS = (
     " loss",
     "(local_rank: ",
@@ -72,12 +72,12 @@ COMMON = frozenset({" loss", " done", "complete", "finished", "revision", "commi
 WORDS_ALONE = tuple(word for word in WORDS if word not in COMMON)
 """Words of the prefilter. The common ones are looked for in the first and last lines alone: a run prints millions."""
 UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
-DURATION = re.compile(rb"([A-Za-z][A-Za-z_ -]*?)[ :=]+(\d+(?:\.\d+)?) ?(ms|secs?|seconds|s)\b")
-DURATION_UNIT_FIRST = re.compile(rb"([A-Za-z][A-Za-z_ -]*?) ?\((ms|s)\)[ :=]+(\d+(?:\.\d+)?)")
+DURATION = re.compile(rb"([A-Za-z][A-Za-z_ -]{0,40}?)[ :=]+(\d{1,9}(?:\.\d{1,9})?) ?(ms|secs?|seconds|s)\b")
+DURATION_UNIT_FIRST = re.compile(rb"([A-Za-z][A-Za-z_ -]{0,40}?) ?\((ms|s)\)[ :=]+(\d{1,9}(?:\.\d{1,9})?)")
 ROW = re.compile(r"\s*(?:\[[^\]]*\]:)?\s*(?:exitcode|error_file|traceback)\s*: ")
 LOCAL = re.compile(r"^\[default(\d+)\]:|\blocal_rank: ?(\d+)")
 FULL_RANK = re.compile(r"(?<!local_)\brank[ :=]+\d|\[rank ?\d+\]", re.IGNORECASE)
-FILE_RANK = re.compile(r"(?:^|[_.-])rank[_-]?(\d+)(?=[_.-]|$)")
+FILE_RANK = re.compile(r"(?:^|[_.-])rank[_-]?(\d{1,7})(?=[_.-]|$)")
 FILE_NODE = re.compile(r"(?:^|[_.-])((?:node|host|worker|compute|cn|nid|ip)-?\d[\d-]*)(?=[_.-]|$)", re.IGNORECASE)
 FOLDER_NODE = re.compile(r"[A-Za-z][A-Za-z_-]*\d+(?:[.-][\w-]+)*")
 
@@ -97,7 +97,7 @@ def rank_of(raw: bytes) -> str | None:
     ('5', '4', None)
     """
     match = pattern(RANK).search(raw)
-    return None if match is None else groups(match)["rank"]
+    return None if match is None else str(int(groups(match)["rank"]))
 
 
 def node_of_nccl(raw: bytes) -> str | None:
@@ -161,7 +161,7 @@ def rank_of_file(name: str) -> str | None:
     ('5', None)
     """
     match = FILE_RANK.search(label_in(name) or PurePath(name).name)
-    return None if match is None else match.group(1)
+    return None if match is None else str(int(match.group(1)))
 
 
 def node_of_file(name: str, known: set[str]) -> str | None:

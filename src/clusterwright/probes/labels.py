@@ -20,7 +20,7 @@ MARK = "\n"
 """Between a file's name and the label of one of its speakers."""
 SURE_LINES = 5
 """So many lines in a row must bear a label, before it is taken for one."""
-LABEL = re.compile(rb"^ ?(?:(?P<node>[A-Za-z][\w.-]*?-?\d+)(?:: | \| )|(?P<rank>\d+): )")
+LABEL = re.compile(rb"^ ?(?:(?P<node>[A-Za-z][\w.-]*?-?\d+)(?:: | \| )|(?P<rank>\d{1,7}): )")
 DEVICE = re.compile(
     rb"(?:eth|en[ospx]|ib|mlx|nvme|sd|gpu|cuda|rank|pcie|nvidia|amdgpu|dm-|md|loop|bond|swp|veth|cpu|port|link|step|iter"
     rb"|epoch|channel|hl|card|tty|xid|test|line|stage|layer|trial|fold)",
