@@ -143,7 +143,7 @@ def legal_layouts(model: Model, training: Training, limits: Limits, bounds: Iter
     axes = _values(model, training, limits)
     recomputes = _codes("recompute", RECOMPUTES, RECOMPUTES, limits.pins)
     each = len(recomputes)
-    found = [*rules(model, training, limits), *sharding_rules(training.framework), *bounds]
+    found = [*rules(model, training, limits), *sharding_rules(model, training.framework, limits.pins), *bounds]
     rows, refused = _sieve(axes, found)
     layouts = Layouts(
         **rows,
@@ -335,10 +335,11 @@ def _codes(key: str, values: tuple[str, ...], names: tuple[str, ...], pins: Mapp
     return tuple(names.index(v) for v in ((str(pins[key]),) if key in pins else values))
 
 
-def sharding_rules(framework: str) -> list[Rule]:
-    """What is not planned of sharding: over one rank, and Megatron's FSDP under a pipeline.
+def sharding_rules(model: Model, framework: str, pins: Mapping[str, int | str]) -> list[Rule]:
+    """What is not planned of sharding: over one rank, and Megatron's FSDP under a pipeline or of a mixture.
 
-    Sharded states over one rank are not sharded: of such twins only the first is kept.
+    Sharded states over one rank are not sharded: of such twins only the first is kept. No run of a mixture under
+    Megatron's FSDP is among the published ones; it can be pinned.
     """
     first, full = SHARDINGS.index(SHARDING_OF[framework][0]), SHARDINGS.index("fsdp")
     found = [
@@ -348,4 +349,7 @@ def sharding_rules(framework: str) -> list[Rule]:
     if framework in _ANY_STAGES:
         found.append(Rule("Megatron's FSDP runs without a pipeline", ("pp", "sharding"),
                           lambda pp, sharding: (pp > 1) & (sharding == full)))  # fmt: skip
+        if model.experts and "sharding" not in pins:
+            found.append(Rule("no mixture under Megatron's FSDP is published", ("sharding",),
+                              lambda sharding: sharding == full))  # fmt: skip
     return found
