@@ -237,9 +237,9 @@ def summary(rows: list[Compared]) -> Iterator[str]:
     same, close = sum(all(row.splits) for row in rows), sum(abs(row.gap) <= CLOSE for row in rows)
     yield f"""
 Of {len(rows)} jobs the pick splits the model as the recipe does (tp, cp, pp, ep) in {same}, and in {close} the
-estimate holds the two as quick within {CLOSE:.0%}. The median pick is estimated {gain:.1%} quicker than the recipe. The
-estimates of the recipes themselves are {error:.1%} from what was measured (median): a gain of that size proves nothing, a larger
-one is worth a try.
+estimate holds the two as quick within {CLOSE:.0%}. The median pick is estimated {gain:.1%} quicker than the recipe.
+The estimates of the recipes themselves are {error:.1%} from what was measured (median): a gain of that size proves
+nothing, a larger one is worth a try.
 
 Where they differ, and why:
 """
