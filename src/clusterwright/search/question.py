@@ -18,6 +18,7 @@ from clusterwright.search.offers import Kind
 from clusterwright.search.propose import DEGREES, LARGEST_WORLD, SHARDING_OF, Limits, rules
 
 if TYPE_CHECKING:
+    from clusterwright.hardware import Accelerator
     from clusterwright.layout import Precision
     from clusterwright.plan import Candidate
     from clusterwright.search.design import Known, Wish
@@ -71,10 +72,14 @@ def ask(asked: Asked, wish: Wish, known: Known) -> Answer:
     setting = setting_of(wish, training, known)
     kind, quote = _kind(asked, deal_of(wish, setting, known))
     layout = _layout(asked, training)
-    faults = illegal(layout, wish, training, kind)
+    whole = layout.accelerators == asked.accelerators
+    faults = illegal(layout, wish, training, kind, DEGREES if whole else tuple(n for n in DEGREES if n != "dp"))
+    if not whole:
+        split = f"tp x cp x pp = {layout.tp} x {layout.cp} x {layout.pp}"
+        faults.append(f"--accelerators {asked.accelerators}: {split} does not divide it")
+    faults += _beyond(layout, training, accelerator)
     if faults:
         raise InputError("; ".join(faults))
-    setting = setting_of(wish, training, known)
     found = run(setting.job(kind), Layouts.of(layout), setting.calibration)
     nodes = -(-layout.accelerators // kind.node.accelerators)
     useful = setting.useful(np.array([nodes]), kind.node.accelerators, quote)
@@ -88,34 +93,41 @@ def ask(asked: Asked, wish: Wish, known: Known) -> Answer:
     return Answer(candidate, fits, why, tree(setting, kind, quote, candidate))
 
 
-def illegal(layout: Layout, wish: Wish, training: Training, kind: Kind) -> list[str]:
-    """The rules that a layout breaks, each naming what was given."""
-    grid = {name: np.array([getattr(layout, name)]) for name in DEGREES}
-    limits = Limits(
-        1, kind.node.scale_up_domain, LARGEST_WORLD, kind.max_nodes and kind.max_nodes * kind.node.accelerators
-    )
+def illegal(layout: Layout, wish: Wish, training: Training, kind: Kind, axes: tuple[str, ...] = DEGREES) -> list[str]:
+    """The rules on some axes that a layout breaks, each naming what was given."""
+    grid = {name: np.array([getattr(layout, name)]) for name in axes}
+    limits = Limits(1, LARGEST_WORLD, LARGEST_WORLD, kind.max_nodes and kind.max_nodes * kind.node.accelerators)
     figures = {**{n: getattr(layout, n) for n in DEGREES}, "global_batch": layout.global_batch,
                "sequence_length": training.sequence_length, "heads": wish.model.heads, "layers": wish.model.layers,
                "experts": wish.model.experts}  # fmt: skip
     found = []
     for rule in rules(wish.model, training, limits):
-        if bool(np.any(rule.broken(*(grid[axis] for axis in rule.axes)))):
+        if grid.keys() >= set(rule.axes) and bool(np.any(rule.broken(*(grid[axis] for axis in rule.axes)))):
             words = (*rule.axes, *rule.why.split())
             given = ", ".join(f"{n} = {figures[n]}" for n in dict.fromkeys(words) if n in figures)
             found.append(f"{rule.why} ({given})")
+    return found
+
+
+def _beyond(layout: Layout, training: Training, accelerator: Accelerator) -> list[str]:
+    """What neither the software nor the accelerator does."""
+    found, framework = [], training.framework
     if layout.schedule != "1f1b" and layout.pp == 1:
         found.append(f"schedule {layout.schedule} needs pp > 1 (pp = 1)")
+    split = ", ".join(f"{n} = {getattr(layout, n)}" for n in ("tp", "cp", "pp", "ep") if getattr(layout, n) > 1)
+    if framework == "fsdp" and split:
+        found.append(f"framework fsdp splits the batch alone ({split})")
+    if framework in ("fsdp", "torchtitan") and layout.sharding in ("zero1", "distopt"):
+        found.append(f"framework {framework} does not share the optimizer alone (sharding = {layout.sharding})")
+    narrow = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}.get(layout.precision)
+    if narrow and narrow not in accelerator.peak_flop_per_s:
+        found.append(f"{accelerator.name} has no products in {narrow} (precision = {layout.precision})")
     return found
 
 
 def _layout(asked: Asked, training: Training) -> Layout:
-    split = asked.tp * asked.cp * asked.pp
-    if asked.accelerators % split:
-        raise InputError(
-            f"--accelerators {asked.accelerators}: tp x cp x pp = {asked.tp} x {asked.cp} x {asked.pp} = {split} "
-            "does not divide it"
-        )
-    dp = asked.accelerators // split
+    """The layout; its data parallelism is rounded down where the accelerators do not divide."""
+    dp = max(asked.accelerators // (asked.tp * asked.cp * asked.pp), 1)
     options = SHARDING_OF[training.framework]
     sharding = asked.sharding or (options[-1] if dp * asked.cp > 1 else options[0])
     return Layout(
