@@ -6,6 +6,7 @@ import io
 import json
 import pickle
 import re
+import struct
 from typing import Any, NoReturn
 
 from pydantic import Field
@@ -16,6 +17,11 @@ MOST_BYTES = 256 << 20
 """A larger dump is not read."""
 HEAD_BYTES = 1 << 16
 FILE_RANK = re.compile(r"(\d+)(?:\.\w+)*$")
+BROKEN = (
+    pickle.UnpicklingError, struct.error, ValueError, TypeError, KeyError, AttributeError, IndexError, EOFError,
+    RecursionError, OverflowError, MemoryError,
+)  # fmt: skip
+"""What reading a file raises that is no dump, or no whole one."""
 KEPT_CALLS = 50
 """So many last collectives of every group are kept."""
 
@@ -69,16 +75,7 @@ def dump_of(data: bytes, file: str) -> Dump | None:
         told = _Plain(io.BytesIO(data)).load() if data[:1] == b"\x80" else json.loads(data)
         match = FILE_RANK.search(file)
         groups = _groups(told)
-    except (
-        pickle.UnpicklingError,
-        ValueError,
-        TypeError,
-        KeyError,
-        AttributeError,
-        IndexError,
-        EOFError,
-        RecursionError,
-    ):
+    except BROKEN:
         return None
     return Dump(file=file, rank=int(match.group(1)) if match else None, groups=groups)
 
