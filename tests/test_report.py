@@ -55,6 +55,24 @@ def test_an_infeasible_plan_says_so_first_and_why(known: Known) -> None:
     assert "on the fastest; deadline 60.0 minutes" in " ".join(text.split())
 
 
+def test_a_node_without_a_price_costs_nothing_that_is_known(plan: Plan) -> None:
+    assert plan.chosen is not None
+    offer = plan.chosen.offer.model_copy(update={"provider": "none", "source": "no offer is known"})
+    text = io.StringIO()
+    report.show_candidate(plan.chosen.model_copy(update={"offer": offer}), text, title="asked")
+    assert "no offer is known" in text.getvalue()
+    assert "cost not counted" in text.getvalue()
+    assert "$" not in text.getvalue()
+
+
+def test_an_interval_names_its_unit_once_where_it_is_one(plan: Plan) -> None:
+    assert plan.chosen is not None
+    found = plan.chosen.estimate.model_copy(update={"step_time_s": 600.0, "interval": (480.0, 720.0)})
+    text = io.StringIO()
+    report.show_candidate(plan.chosen.model_copy(update={"estimate": found}), text, title="asked")
+    assert "10.0 minutes (8.0 to 12.0 minutes, 80%)" in text.getvalue()
+
+
 def test_a_tree_leaves_out_only_what_is_negligible_in_a_sum() -> None:
     parts = (Term(name="large", value=1.0, unit="s"), Term(name="tiny", value=1e-9, unit="s"))
     sums = Term(name="whole", value=1.0 + 1e-9, unit="s", parts=parts)

@@ -203,11 +203,13 @@ def _power(power: Power) -> str:
 def _lines(chosen: Candidate) -> list[tuple[str, str]]:
     found, store = chosen.estimate, chosen.storage
     nodes = "node" if chosen.nodes == 1 else "nodes"
-    step = f"{show_duration(found.step_time_s)} ({found.interval[0]:.2f} to {found.interval[1]:.2f} s, 80%)"
+    accelerators = "accelerator" if chosen.accelerators == 1 else "accelerators"
+    low, high = (show_duration(end) for end in found.interval)
+    step = f"{show_duration(found.step_time_s)} ({low.removesuffix(high.lstrip('0123456789.'))} to {high}, 80%)"
     run = f"{show_duration(found.train_time_s)}, goodput {found.goodput:.1%}, {_sums(chosen)}"
     saves = f"{show_bytes(store.checkpoint_bytes)} every {show_duration(store.checkpoint_interval_s)}"
     return [
-        ("cluster", f"{chosen.nodes} {nodes} and {chosen.spares} spare, {chosen.accelerators} accelerators"),
+        ("cluster", f"{chosen.nodes} {nodes} and {chosen.spares} spare, {chosen.accelerators} {accelerators}"),
         ("offer", _offer(chosen)),
         ("layout", layout_words(chosen)),
         ("step", f"{step}, MFU {found.mfu:.1%}, {found.tokens_per_s:,.0f} tokens/s"),
@@ -221,6 +223,8 @@ def _lines(chosen: Candidate) -> list[tuple[str, str]]:
 def _sums(chosen: Candidate) -> str:
     """What the job pays, and what is committed to in whole where that is more."""
     found = chosen.estimate
+    if chosen.offer.provider == "none":
+        return "cost not counted"
     whole = found.commitment_usd
     more = f" of {show_money(whole)} committed" if whole is not None and whole > found.cost_usd else ""
     return f"{show_money(found.cost_usd)}{more}"
@@ -228,6 +232,8 @@ def _sums(chosen: Candidate) -> str:
 
 def _offer(chosen: Candidate) -> str:
     offer = chosen.offer
+    if offer.provider == "none":
+        return f"{offer.instance}: {offer.source}"
     term = "" if offer.term == offer.provider else f", {offer.term}"
     place = f"{offer.provider} {offer.instance}{term}" + (f", {offer.region}" if offer.region else "")
     seen = f", seen {offer.seen.isoformat()}" if offer.seen else ""
@@ -249,6 +255,7 @@ def layout_words(candidate: Candidate) -> str:
     return (
         f"{' '.join(degrees) or 'one accelerator'}, micro-batch {layout.micro_batch} of {layout.global_batch}, "
         f"{layout.precision}, sharding {layout.sharding}, recompute {layout.recompute}"
+        f"{'' if layout.schedule == '1f1b' else f', {layout.schedule}'}"
     )
 
 
