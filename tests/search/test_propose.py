@@ -139,6 +139,11 @@ def test_pins_leave_only_what_is_pinned() -> None:
     assert [16] == np.unique(lay.tp * lay.cp * lay.pp * lay.dp).tolist()
 
 
+def test_tensor_parallelism_leaves_the_scale_up_domain_only_when_it_is_pinned() -> None:
+    assert (legal_layouts(SMALL, training(), NODE).layouts.tp <= 8).all()
+    assert [16] == np.unique(legal_layouts(SMALL, training(), Limits(8, 8, 64, pins={"tp": 16})).layouts.tp).tolist()
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [("tp", "key=value"), ("pt=8", "tp"), ("tp=two", "'two'"), ("tp=0", "'0'"), ("recompute=ful", "full")],

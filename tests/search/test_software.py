@@ -8,8 +8,9 @@ import pytest
 
 from clusterwright.search.candidate import ANY
 from clusterwright.search.design import design
-from clusterwright.search.evaluate import TIE
+from clusterwright.search.evaluate import ANOTHER_FRAMEWORK, TIE
 from tests.search.conftest import wish
+from tests.search.test_propose import MIXTURE
 
 if TYPE_CHECKING:
     from clusterwright.plan import Plan
@@ -29,7 +30,9 @@ def cost(plan: Plan) -> float:
 
 def test_any_framework_is_the_best_of_those_that_are_known(known: Known) -> None:
     least = min(cost(planned(known, framework=name)) for name in ANY["full"])
-    assert least * (1 - 1e-9) <= cost(planned(known, framework="any")) <= least * (1 + TIE) ** 2
+    any_of_them = cost(planned(known, framework="any"))
+    assert least * (1 - 1e-9) <= any_of_them <= least * (1 + TIE) ** 2 * ANOTHER_FRAMEWORK
+    assert any_of_them <= cost(planned(known, framework="megatron")) * (1 + TIE)
 
 
 def test_the_plan_holds_the_framework_that_was_chosen_and_says_what_the_others_would_do(known: Known) -> None:
@@ -74,3 +77,10 @@ def test_what_is_pinned_decides_which_frameworks_are_tried(known: Known) -> None
 def test_adapters_are_planned_with_a_framework_that_trains_them(known: Known) -> None:
     plan = planned(known, framework="any", method="lora")
     assert plan.workload["training"]["framework"] in ANY["adapters"]
+
+
+def test_a_mixture_is_not_planned_with_a_framework_that_no_published_run_of_one_used(known: Known) -> None:
+    one = wish(model=MIXTURE, training={"framework": "any"}, constraints={**LIMITS, "accelerators": ["h100-sxm"]})
+    plan = design(one, known)
+    assert plan.workload["training"]["framework"] == "megatron"
+    assert not any("torchtitan" in reason for reason in plan.reasons)

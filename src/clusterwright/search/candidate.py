@@ -33,8 +33,13 @@ if TYPE_CHECKING:
     from clusterwright.workload import Training
 
 
-ANY = {"full": ("megatron", "torchtitan", "deepspeed"), "adapters": ("megatron", "fsdp", "deepspeed")}
-"""What ``framework = "any"`` stands for; torchtitan trains no adapters, and runs what plain FSDP runs."""
+ANY = {
+    "full": ("megatron", "torchtitan", "deepspeed"),
+    "mixtures": ("megatron", "deepspeed"),
+    "adapters": ("megatron", "fsdp", "deepspeed"),
+}
+"""What ``framework = "any"`` stands for. torchtitan trains no adapters, no run of a mixture under it is published, and
+what plain FSDP runs it runs."""
 ANY_PRECISION = ("bf16", "fp8")
 """What ``precision = "any"`` stands for, where the accelerator has it."""
 EIGHT_BITS = ("megatron",)
@@ -68,7 +73,7 @@ class Setting:
     def software(self, accelerator: Accelerator) -> tuple[Software, ...]:
         """What may run on an accelerator: what is asked for, or all that is known where that is left open."""
         asked = self.training
-        known = ANY["full" if asked.method == "full" else "adapters"]
+        known = ANY["adapters" if asked.method != "full" else "mixtures" if self.model.experts else "full"]
         frameworks = known if asked.framework == "any" else (asked.framework,)
         precisions = ANY_PRECISION if asked.precision == "any" else (asked.precision,)
         return tuple(

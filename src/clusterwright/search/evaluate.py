@@ -22,6 +22,8 @@ from clusterwright.laws.reliability import job_mtbf
 from clusterwright.layout import Layout
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from clusterwright.hardware import FailureRates
@@ -42,6 +44,9 @@ BEHIND_SHARE = 0.01
 TIE = 0.01
 """Times and costs within this share are equal: the simpler layout, and the fewer nodes, are taken. Where the estimates
 of two layouts of a published job differ by less, the one estimated quicker was quicker in half of the cases. [1]"""
+ANOTHER_FRAMEWORK = 1.05
+"""What another framework than the first must gain to be taken, as a factor on its time: the estimates of two stacks are
+no surer against one another, and most published runs are the first one's. [1]"""
 COLUMNS = ("step_time_s", "low_s", "high_s", "memory_bytes", "mfu", "exposed_communication_s")
 
 
@@ -184,11 +189,12 @@ def best_by_nodes(
     )
 
 
-def best_of(several: list[Best], layers: int) -> Best:
+def best_of(several: list[Best], handicaps: Sequence[float], layers: int) -> Best:
     """The best of every number of nodes over several kinds of software.
 
     Args:
         several: One for each.
+        handicaps: Factors on their times that only the choice knows. [1]
         layers: Of the model. [1]
     """
     if len(several) == 1:
@@ -197,7 +203,7 @@ def best_of(several: list[Best], layers: int) -> Best:
     nodes = np.concatenate([b.nodes for b in several])
     columns = {name: np.concatenate([b.columns[name] for b in several]) for name in COLUMNS}
     software = np.repeat(np.arange(len(several)), [len(b.nodes) for b in several])
-    chosen = pick(columns["step_time_s"], complexity(layouts, layers), nodes)
+    chosen = pick(columns["step_time_s"] * np.array(handicaps)[software], complexity(layouts, layers), nodes)
     least = min(range(len(several)), key=lambda i: several[i].least_memory_bytes)
     return Best(
         layouts=_slice(layouts, chosen),

@@ -69,6 +69,8 @@ def software_reasons(
             continue
         under = setting.under(other)
         every = _every(under, kind, layout.accelerators, pins)
+        if len(every.tp) > MOST:
+            continue
         found = run(under.job(kind), every, setting.calibration)
         fits = found.memory_bytes <= USABLE_MEMORY * kind.accelerator.memory_bytes
         parts.append(f"{other.framework} in {other.precision} {_best(found.step_time_s[fits] / own)}")

@@ -211,7 +211,6 @@ def rules(model: Model, training: Training, limits: Limits) -> list[Rule]:
         Rule("tp does not divide the heads", ("tp",), lambda tp: heads % tp != 0),
         Rule("tp and the key-value heads do not divide one another", ("tp",),
              lambda tp: (kv % tp != 0) & (tp % kv != 0)),
-        Rule("tp leaves the scale-up domain", ("tp",), lambda tp: tp > limits.scale_up_domain),
         Rule("sequence_length is not a multiple of 2 cp", ("cp",), lambda cp: (cp > 1) & (sequence % (2 * cp) != 0)),
         _pipeline_rule(layers, training.framework),
         Rule("vpp needs pp > 1", ("pp", "vpp"), lambda pp, vpp: (vpp > 1) & (pp == 1)),
@@ -225,6 +224,9 @@ def rules(model: Model, training: Training, limits: Limits) -> list[Rule]:
         Rule("vpp needs micro-batches that are a multiple of pp", ("pp", "vpp", "dp", "micro_batch"),
              lambda pp, vpp, dp, micro_batch: (vpp > 1) & (batch // (dp * micro_batch) % pp != 0)),
     ]  # fmt: skip
+    if "tp" not in limits.pins:
+        domain = limits.scale_up_domain
+        found.insert(2, Rule("tp leaves the scale-up domain", ("tp",), lambda tp: tp > domain))
     if limits.max_nodes is not None:
         joined = limits.max_nodes * a_node
         found.append(Rule("more nodes than can be joined", world, lambda tp, cp, pp, dp: tp * cp * pp * dp > joined))

@@ -14,7 +14,7 @@ from clusterwright.estimators.cost import node_power, rent_cost, run_power
 from clusterwright.search.bounds import INPUTS, STATES, memory_bounds
 from clusterwright.search.candidate import Setting, Software, fabric_of, make, spares_of
 from clusterwright.search.cores import shared
-from clusterwright.search.evaluate import Best, Useful, best_by_nodes, best_of, complexity
+from clusterwright.search.evaluate import ANOTHER_FRAMEWORK, Best, Useful, best_by_nodes, best_of, complexity
 from clusterwright.search.propose import Limits, count_candidates, legal_layouts, takes
 
 if TYPE_CHECKING:
@@ -194,7 +194,9 @@ def _evaluated(task: _Task) -> _Evaluated:
         several.append(best_by_nodes(job, space, useful, cheapest, one.training.steps, setting.calibration))
         legal += space.legal
         refused.update(space.refused)
-    return _Evaluated(best_of(several, setting.model.layers), useful, legal, refused)
+    first = task.software[0].framework
+    handicaps = [1.0 if one.framework == first else ANOTHER_FRAMEWORK for one in task.software]
+    return _Evaluated(best_of(several, handicaps, setting.model.layers), useful, legal, refused)
 
 
 def _space(setting: Setting, kind: Kind, task: _Task) -> Space:
