@@ -115,18 +115,19 @@ def test_megatron_bridge_accepts_the_configuration_of_every_plan() -> None:
 
 
 @pytest.mark.reader("DeepSpeed 0.19: DeepSpeedConfig", "deepspeed")
-@pytest.mark.parametrize(
-    ("layout", "stage"),
-    [
-        (Layout(dp=64, sharding="zero3", global_batch=512), 3),
-        (Layout(tp=8, dp=8, sharding="zero2", global_batch=512), 2),
-        (Layout(tp=2, dp=32, sharding="zero1", global_batch=128, micro_batch=2, precision="fp16"), 1),
-    ],
-)
-def test_deepspeed_reads_the_batch_and_the_stage_of_the_plan(layout: Layout, stage: int) -> None:
-    config = json.loads(emit(make_plan(layout), "deepspeed").files["ds_config.json"])
-    answer = ask("deepspeed", {"world": 64, "dp": layout.dp, "config": config})
-    assert [layout.dp, layout.global_batch, layout.micro_batches, stage] == answer
+def test_deepspeed_reads_the_batch_and_the_stage_of_the_plan() -> None:
+    stages = {
+        Layout(dp=64, sharding="zero3", global_batch=512): 3,
+        Layout(tp=8, dp=8, sharding="zero2", global_batch=512): 2,
+        Layout(tp=2, dp=32, sharding="zero1", global_batch=128, micro_batch=2, precision="fp16"): 1,
+        Layout(dp=64, sharding="none", global_batch=64): 0,
+    }
+    cases = [
+        {"dp": one.dp, "config": json.loads(emit(make_plan(one), "deepspeed").files["ds_config.json"])}
+        for one in stages
+    ]
+    expected = [[one.dp, one.global_batch, one.micro_batches, stage] for one, stage in stages.items()]
+    assert expected == ask("deepspeed", {"world": 64, "cases": cases})
 
 
 TITAN_CASES = [
@@ -156,19 +157,16 @@ def test_torchtitan_reads_the_degrees_of_the_plan(version: str, tmp_path: Path) 
 
 
 @pytest.mark.reader("torch 2.13: DeviceMesh and fully_shard", "fsdp")
-@pytest.mark.parametrize(
-    ("layout", "mesh"),
-    [
-        (Layout(dp=64, sharding="fsdp", global_batch=512), [1, 64]),
-        (Layout(dp=64, sharding="hsdp", global_batch=512, recompute="full"), [8, 8]),
-        (Layout(dp=64, sharding="zero2", global_batch=512), [1, 64]),
-        (Layout(dp=64, sharding="none", global_batch=512), [64, 1]),
-    ],
-)
-def test_torch_shares_a_network_over_the_mesh_of_the_plan(layout: Layout, mesh: list[int]) -> None:
-    program = emit(make_plan(layout, model=LLAMA_8B), "fsdp").files["plan_fsdp.py"]
-    answer = ask("fsdp", {"world": 64, "program": program, "width": 128})
-    assert {"mesh": mesh, "names": ["replicate", "shard"], "rows": 128 // mesh[1]} == answer
+def test_torch_shares_a_network_over_the_mesh_of_the_plan() -> None:
+    meshes = {
+        Layout(dp=64, sharding="fsdp", global_batch=512): [1, 64],
+        Layout(dp=64, sharding="hsdp", global_batch=512, recompute="full"): [8, 8],
+        Layout(dp=64, sharding="zero2", global_batch=512): [1, 64],
+        Layout(dp=64, sharding="none", global_batch=512): [64, 1],
+    }
+    programs = [emit(make_plan(one, model=LLAMA_8B), "fsdp").files["plan_fsdp.py"] for one in meshes]
+    expected = [{"mesh": mesh, "names": ["replicate", "shard"], "rows": 128 // mesh[1]} for mesh in meshes.values()]
+    assert expected == ask("fsdp", {"world": 64, "width": 128, "programs": programs})
 
 
 @pytest.mark.reader("Megatron-Core 0.19: groups of 200 layouts", "megatron")
