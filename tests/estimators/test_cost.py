@@ -148,5 +148,11 @@ def test_an_unknown_draw_is_the_accelerators_times_the_usual_ratio() -> None:
     assert usual_power_ratio([]) == 1.0
 
 
+def test_what_many_providers_offer_counts_once_for_the_usual_ratio() -> None:
+    many = [(NODE.model_copy(update={"power_w": 6_000.0}), ACCELERATOR)] * 9
+    others = [(NODE, ACCELERATOR.model_copy(update={"name": name})) for name in ("b", "c")]
+    assert usual_power_ratio([*many, *others]) == pytest.approx(10_000 / 5_600)
+
+
 def test_the_run_draws_what_its_nodes_and_its_fabric_draw() -> None:
     assert [21_000.0, 41_000.0] == run_power(np.array([2, 4]), 10_000.0, 1_000.0).tolist()

@@ -23,6 +23,17 @@ def test_a_node_that_no_rack_can_feed_has_no_racks() -> None:
     assert [(10e3, None), (20e3, 4), (40e3, 2), (130e3, 1)] == [(r.rack_power_w, r.racks) for r in need.racks]
 
 
+def test_a_domain_of_many_nodes_stands_in_one_rack_its_own_where_no_usual_one_carries_it() -> None:
+    need = estimate_site(37, 7_500.0, 300e3, 1.0, FIGURES, together=18)
+    assert [None, None, None, None, 3] == [r.racks for r in need.racks]
+    assert (135e3, 18) == (need.racks[-1].rack_power_w, need.racks[-1].nodes_a_rack)
+
+
+def test_a_domain_that_a_usual_rack_carries_needs_none_of_its_own() -> None:
+    need = estimate_site(37, 7_000.0, 300e3, 1.0, FIGURES, together=18)
+    assert [(10e3, None), (20e3, None), (40e3, None), (130e3, 3)] == [(r.rack_power_w, r.racks) for r in need.racks]
+
+
 @given(st.integers(1, 10_000), st.floats(100.0, 2e5), st.floats(1e3, 2e5))
 def test_racks_hold_all_nodes_and_no_rack_too_many(nodes: int, node_w: float, rack_w: float) -> None:
     racks = plan_racks(nodes, node_w, rack_w)

@@ -230,9 +230,12 @@ def node_power(node: Node, accelerator: Accelerator, ratio: float) -> float:
 
 
 def usual_power_ratio(pairs: Iterable[tuple[Node, Accelerator]]) -> float:
-    """Median draw of a node over that of its accelerators, among the nodes whose draw is known [1]."""
-    ratios = [n.power_w / (n.accelerators * a.power_w) for n, a in pairs if n.power_w is not None]
-    return float(np.median(ratios)) if ratios else 1.0
+    """Draw of a node over that of its accelerators [1]: median of the accelerators whose node's draw is known.
+
+    Each accelerator counts once, however many providers offer its node.
+    """
+    ratios = {a.name: n.power_w / (n.accelerators * a.power_w) for n, a in pairs if n.power_w is not None}
+    return float(np.median(list(ratios.values()))) if ratios else 1.0
 
 
 def run_power(nodes: Count, node_w: Watts, fabric_w: Watts) -> Floats:

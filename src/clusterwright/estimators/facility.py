@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clusterwright.estimators.goodput import GoodputEstimate
     from clusterwright.facility import FacilityFigures, Network, NetworkChoice, NetworkNeed, Power, StorageNeed
-    from clusterwright.hardware import FabricParts, FailureRates
+    from clusterwright.hardware import FabricParts, FailureRates, Node
     from clusterwright.plan import Candidate, Plan
 
 MOST_CAUSES = 5
@@ -99,7 +99,7 @@ def facility_of(
         needs=needs,
         storage=storage,
         failures=failures,
-        power=_power(chosen, networks, figures, workload.constraints.power),
+        power=_power(chosen, node, networks, figures, workload.constraints.power),
     )
 
 
@@ -178,12 +178,17 @@ def _storage(
     )  # fmt: skip
 
 
-def _power(chosen: Candidate, networks: Iterable[Network], figures: FacilityFigures, limit_w: float | None) -> Power:
+def _power(
+    chosen: Candidate, node: Node, networks: Iterable[Network], figures: FacilityFigures, limit_w: float | None
+) -> Power:
     """Of nodes and networks, by rack, against the limit."""
     nodes = chosen.nodes + chosen.spares
     of_nodes = chosen.estimate.power_w - (chosen.fabric.power_w or 0.0)
     whole = of_nodes + sum(n.design.power_w or 0.0 for n in networks)
-    return estimate_site(nodes, of_nodes / nodes, whole, chosen.estimate.train_time_s, figures, limit_w=limit_w)
+    together = max(node.scale_up_domain // node.accelerators, 1)
+    return estimate_site(
+        nodes, of_nodes / nodes, whole, chosen.estimate.train_time_s, figures, together=together, limit_w=limit_w
+    )
 
 
 def warnings_of(facility: Facility) -> tuple[str, ...]:
