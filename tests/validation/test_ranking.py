@@ -27,6 +27,8 @@ def test_the_regret_is_how_much_longer_the_pick_took_than_the_best() -> None:
     (job,) = rank([scored(m, e, tp=tp) for tp, m, e in ((1, 1.0, 2.0), (2, 1.25, 1.0), (4, 3.0, 3.0), (8, 4.0, 4.0))])
     assert job.pick_regret == pytest.approx(0.25)
     assert job.kendall_tau == pytest.approx(2 / 3)
+    assert "tp 2 " in job.picked
+    assert "tp 1 " in job.best
 
 
 def test_runs_of_one_layout_count_once() -> None:

@@ -36,6 +36,10 @@ class Ranked:
     """Agreement of the two orders, from -1 to 1; none where all estimates or all measurements are the same."""
     pick_regret: float
     """How much longer the layout that is estimated fastest took than the fastest."""
+    picked: str
+    """The layout that is estimated fastest (the first of them)."""
+    best: str
+    """The layout that was fastest."""
 
 
 def rank(scored: Iterable[Scored]) -> list[Ranked]:
@@ -61,9 +65,14 @@ def _ranked(layouts: Sequence[Sequence[Scored]]) -> Ranked:
         f"{run.text('gpu')}, {run.whole('gbs')} sequences of {run.whole('seq_len')}"
     )
     multi = run.whole("n_gpus") > run.whole("gpus_per_node", 8)
-    return Ranked(
-        name, run.text("split"), multi, len(layouts), kendall_tau(estimated, measured), pick_regret(estimated, measured)
-    )
+    picked, best = (_layout(layouts[int(times.argmin())][0].run) for times in (estimated, measured))
+    tau, regret = kendall_tau(estimated, measured), pick_regret(estimated, measured)
+    return Ranked(name, run.text("split"), multi, len(layouts), tau, regret, picked, best)
+
+
+def _layout(run: TrainingRun) -> str:
+    said = ((column, run.given(column)) for column in LAYOUT)
+    return " ".join(f"{column} {value:g}" if isinstance(value, float) else value for column, value in said if value)
 
 
 def kendall_tau(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
