@@ -40,7 +40,7 @@ HOSTS = (
 PEERS = (
     r"(?:peer|from|to|with|server|addr(?:ess)?|node)[ =:(\[]*(?P<peer>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})",
     r"(?P<peer>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})(?:<\d+>|@o2ib|@tcp|:\d{2,5}\b)",
-    r"connect to \(?(?P<peer>[A-Za-z][\w.-]*\d)[,:]",
+    r"connect to [(\[]?(?P<peer>[A-Za-z][\w.-]*\d)[,:\]]",
 )
 RANKS = (
     r"\brank\s*: (?P<rank>\d+) \(local_rank",
