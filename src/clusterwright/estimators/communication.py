@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FULL_SHARDS = tuple(SHARDINGS.index(name) for name in ("zero3", "fsdp", "hsdp"))
 DISTRIBUTED = SHARDINGS.index("distopt")
 """Megatron's distributed optimizer: its buckets hold 40 million parameters, or a million a rank where that is more."""
+BACKWARD = 2.0 / 3.0
+"""Share of a micro-batch's computing that is backward: gradients travel under it, weights under the rest."""
 FULL = RECOMPUTES.index("full")
 BF16 = 2.0
 HOP_INSIDE = 1.9e-6
@@ -238,12 +240,13 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, wa
     reduce = wires.reduce(gradients, ranks, stride, domain, buckets) + wires.reduce(
         sent * experts, spread, stride, domain
     )
-    once = np.where(sharded, scatter + gathers, reduce)
     late = np.where(
         lay.vpp > 1, np.minimum(lay.pp, micro_batches) * (lay.vpp - 1) / lay.vpp, 1.0 / np.maximum(lay.pp, 1)
     )
     window = np.where(lay.pp > 1, late, 1.0) * compute  # interleaved, all but the last chunk is ready early
-    exposed_once = exposed(once, window, stack.hidden.dp)
+    exposed_once = exposed(np.where(sharded, scatter, reduce), BACKWARD * window, stack.hidden.dp) + np.where(
+        sharded, exposed(gathers, (1 - BACKWARD) * window, stack.hidden.dp), 0.0
+    )
     each = 2 * gathers + scatter
     times = np.where(lay.pp > 1, 1, micro_batches)  # under a pipeline the weights stay gathered for the whole step
     exposed_each = np.maximum(exposed(each, compute, stack.hidden.dp), each / np.maximum(device.layers, 1)) * times
