@@ -72,7 +72,9 @@ def _ranked(layouts: Sequence[Sequence[Scored]]) -> Ranked:
 
 def _layout(run: TrainingRun) -> str:
     said = ((column, run.given(column)) for column in LAYOUT)
-    return " ".join(f"{column} {value:g}" if isinstance(value, float) else value for column, value in said if value)
+    return " ".join(
+        f"{column} {value:g}" if isinstance(value, float) else f"{column} {value}" for column, value in said if value
+    )
 
 
 def kendall_tau(one: NDArray[np.float64], other: NDArray[np.float64]) -> float | None:
