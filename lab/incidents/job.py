@@ -41,6 +41,7 @@ class Job:
     records: Path
     ranks_per_node: int = 2
     launcher: str = "torchrun"
+    restarts: int = 0
     began: float = field(default_factory=time.time)
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
@@ -74,7 +75,7 @@ class Job:
         command = [
             sys.executable, "-m", "torch.distributed.run", f"--nnodes={len(self.cluster.nodes)}",
             f"--nproc-per-node={self.ranks_per_node}", f"--node-rank={index}", f"--master-addr={master}",
-            f"--master-port={PORT}", "--tee=3", *told,
+            f"--master-port={PORT}", "--tee=3", f"--max-restarts={self.restarts}", *told,
         ]  # fmt: skip
         with self.log(index * self.ranks_per_node).open("ab") as log:
             self.processes.append(node.start(command, log, environment))

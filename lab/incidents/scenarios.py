@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -517,3 +518,88 @@ def compared_collectives(records: Path, scratch: Path) -> None:
         told = {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}
         made.start(*STEPS, "--mistake=revision:6:0", environment=told)
         made.finish(60)
+
+
+@scenario(
+    Label("rank 2 may not have more memory (a limit of its address space)", "node2", 2,
+          actions=("investigate", "fix-config"), cause_words=("memory",))
+)  # fmt: skip
+def memory_limit(records: Path, scratch: Path) -> None:
+    """Memory that the program asks for and does not get."""
+    with job(records, scratch) as made:
+        made.start(*STEPS, "--mistake=leak:2:8")
+        made.reach("step 2/", 2)
+        number = made.process(2)
+        size = int(run("ps", "-o", "vsz=", "-p", str(number))) << 10
+        run("prlimit", f"--pid={number}", f"--as={size + (500 << 20)}")
+        made.finish()
+
+
+@scenario(Label("rank 7 reads at address 0", "node4", 7, cause_words=("segmentation", "signal 11", "crash")))
+def segfault(records: Path, scratch: Path) -> None:
+    """A crash, in the kernel log of its node."""
+    with job(records, scratch) as made:
+        began = time.time()
+        made.start(*STEPS, "--mistake=segfault:7:8")
+        made.finish()
+        said = [made.event("node4", text, at) for at, text in kernel_said(began) if "segfault" in text]
+        made.kernel_logs({"node4": said})
+
+
+@scenario(
+    Label(
+        "another program listens on the port of the master",
+        "node1",
+        actions=("fix-config",),
+        cause_words=("port", "in use"),
+    )
+)
+def port_taken(records: Path, scratch: Path) -> None:
+    """A port that is taken."""
+    with job(records, scratch, launcher="ranks") as made:
+        node = made.cluster.node("node1")
+        listen = (
+            "import socket, time; s = socket.socket(socket.AF_INET6); s.bind(('::', 29500)); s.listen(); time.sleep(99)"
+        )
+        with (scratch / "listener.log").open("wb") as log:
+            node.start([sys.executable, "-c", listen], log, {})
+        time.sleep(1)
+        made.start(*STEPS)
+        made.finish(40)
+
+
+@scenario(
+    Label("the ranks of node3 are told to use an interface that it does not have", "node3",
+          actions=("fix-config", "investigate"), cause_words=("interface",))
+)  # fmt: skip
+def wrong_interface(records: Path, scratch: Path) -> None:
+    """A setting that names no interface of the node."""
+    with job(records, scratch, launcher="ranks") as made:
+        for name in ("node1", "node2", "node4"):
+            made.start(*STEPS, only=name)
+        made.start(*STEPS, only="node3", environment={"GLOO_SOCKET_IFNAME": "ens9f0"})
+        made.finish(60)
+
+
+@scenario(
+    Label("node3 lets nobody connect; no log says so", verdict="unknown", cause_words=("timed out", "closed", "wait"))
+)
+def firewall(records: Path, scratch: Path) -> None:
+    """A firewall: the ranks meet, and cannot connect."""
+    with job(records, scratch, launcher="ranks") as made:
+        made.cluster.node("node3").run("iptables", "-A", "INPUT", "-i", "eth0", "-p", "tcp", "--syn", "-j", "DROP")
+        made.start(*STEPS)
+        made.finish(60)
+        made.collect("ip.txt", *ADDRESSES)
+
+
+@scenario(
+    Label("rank 5 meets a batch of another shape, and again after the restart", "node3", 5, cause_words=("shape",))
+)
+def restarted(records: Path, scratch: Path) -> None:
+    """A log of two attempts."""
+    with job(records, scratch) as made:
+        made.restarts = 1
+        made.start(*STEPS, "--mistake=shape:5:8")
+        made.finish(90)
+        made.kernel_logs()

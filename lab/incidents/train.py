@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import datetime as dt
 import importlib
 import itertools
@@ -25,7 +26,7 @@ STYLES = {
     "bare": "{time} INFO {text}",
 }
 PIECE_BYTES = 1 << 18
-MISTAKES = ("import", "revision", "loop", "shape", "nan", "crash", "leak", "skip")
+MISTAKES = ("import", "revision", "loop", "shape", "nan", "crash", "leak", "segfault", "skip")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,8 @@ def forward_and_backward(
         kept += [torch.ones(30 << 20) for _ in range(2)]
     if not torch.isfinite(loss):
         raise AssertionError(f"loss is {loss.item()} at step {step} on rank {RANK}")
+    if SAID.mistake.made("segfault", step):
+        ctypes.string_at(0)
     if SAID.mistake.made("crash", step):
         raise RuntimeError("CUDA error: unspecified launch failure")
     return loss, batch.T @ output / 64e3

@@ -252,6 +252,26 @@ def test_an_error_that_is_raised_while_another_is_handled_follows_from_it() -> N
     assert said.action == "fix-config"
 
 
+def test_an_exception_that_nobody_knows_is_told_where_one_rank_alone_raises_it() -> None:
+    lines = {rank: [*steps(rank, 3), TIMEOUT.format(rank)] for rank in range(8)}
+    lines[5] = [
+        *steps(5, 3),
+        "Traceback (most recent call last):",
+        "tokenizer.QuotaError: the vocabulary server says no",
+    ]
+    said = first(logs(lines))
+    assert said is not None
+    assert (said.where.node, said.where.rank, said.confidence) == ("cn-2", "5", "likely")
+    assert "the vocabulary server says no" in said.because
+
+
+def test_an_exception_that_ranks_of_several_nodes_raise_names_none_of_them() -> None:
+    lines = {rank: [*steps(rank, 3), TIMEOUT.format(rank)] for rank in range(8)}
+    for rank in (1, 6):
+        lines[rank] = [*steps(rank, 3), "tokenizer.QuotaError: the vocabulary server says no"]
+    assert answer(logs(lines)).verdict == "unknown"
+
+
 def test_the_least_of_megatrons_report_is_named_where_it_is_far_under_the_most() -> None:
     line = "INFO:megatron.core.utils: MnRtt/Rnk: 1.0ms/0 | MnEtpt/Rnk: {}TF/5 | MxEtpt/Rnk: 297.30TF/15"
     slow, sound = first({"a.log": [line.format(150.0)]}), first({"a.log": [line.format(295.0)]})

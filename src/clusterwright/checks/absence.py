@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from clusterwright.checks.joining import KEPT_RANKS, evidence_of
@@ -28,6 +29,9 @@ WAITING = TIMEOUTS | CLOSED | MEETING | frozenset({
 ENOUGH = 2
 """So many others must complain before silence means something."""
 LATE_S = 10.0
+WAITS = re.compile(rb"timed? ?out|peer|closed|reset|ChildFailed|SignalException|waiting|Broken pipe", re.IGNORECASE)
+"""Words of exceptions that victims raise."""
+RAISED_HEAD = re.compile(r"^(?:\[\w+\]:?\s*)+")
 KNOCKED = "client socket has"
 """What a rank prints that finds no master."""
 SHOWN = 6
@@ -43,6 +47,11 @@ AHEAD = Judgement(
     name="rank-ahead", cause="one rank went on without the others: it left out a collective that they wait in",
     scope="job", action="investigate", confidence="likely", weight=3, source=_TORCH,
     because="software: look for a branch that not all ranks take",
+)  # fmt: skip
+OTHER_ERROR = Judgement(
+    name="other-error", cause="one rank or node alone ended with an error of its own, the others waited for it",
+    scope="job", action="investigate", confidence="likely", weight=4, source=_ELASTIC,
+    because="read the traceback above the line",
 )  # fmt: skip
 FEWER_CALLS = Judgement(
     name="fewer-calls", cause="a rank has called fewer collectives than the others, and timed out too", scope="job",
@@ -76,6 +85,7 @@ def missing(job: Job, seen: list[Observation]) -> list[Together]:
     return [
         *_silent(job, seen),
         *_ahead(job, seen),
+        *_other_error(job, seen),
         *_fewer_calls(job),
         *_lost_peer(job, seen),
         *_late(job, seen),
@@ -88,7 +98,10 @@ def _silent(job: Job, seen: list[Observation]) -> list[Together]:
     failed = {one.where.rank for one in seen if one.where.rank is not None and one.judgement.health == "failed"}
     known = set(job.ranks) | (set(job.spoken) if job.several() else set())
     waited = {one.where.rank for one in seen if one.judgement.name in TIMEOUTS | CLOSED} & known
-    silent = sorted(known - failed - job.accounted - {rank for rank in job.ranks if job.ranks[rank].ended}, key=int)
+    silent = sorted(
+        known - failed - job.accounted - set(job.raised) - {rank for rank in job.ranks if job.ranks[rank].ended},
+        key=int,
+    )
     nodes = {job.node_of(rank) for rank in silent}
     if len(waited) < max(ENOUGH, len(silent) + 1) or not silent or (len(nodes) > 1 and len(silent) > 1):
         return []
@@ -115,6 +128,25 @@ def _ahead(job: Job, seen: list[Observation]) -> list[Together]:
     place = Where(node=job.node_of(rank), rank=rank)
     said = f"rank {rank} went on to step {job.ranks[rank].step}, the others wait at step {furthest + 1}"
     return [(AHEAD, [evidence_of(job.ranks[rank].line, place)], said)]
+
+
+def _other_error(job: Job, seen: list[Observation]) -> list[Together]:
+    """An exception, whatever it says, of one rank or node alone while others complain of waiting."""
+    told = {(line.file, line.line) for one in seen for line in one.evidence}
+    places = {
+        speaker: Where(
+            node=job.node_of(speaker) or job.node_of_file(line.file), rank=speaker if speaker.isdigit() else None
+        )
+        for speaker, line in job.raised.items()
+        if (line.file, line.number) not in told and not WAITS.search(line.raw)
+    }
+    waiting = {one.where.node or one.where.rank for one in seen if one.judgement.name in WAITING} - {None}
+    nodes = {place.node for place in places.values()}
+    if len(nodes) != 1 or len(waiting - nodes) < ENOUGH or None in nodes:
+        return []
+    place = next(iter(places.values())) if len(places) == 1 else Where(node=nodes.pop())
+    lines = [evidence_of(job.raised[speaker], place) for speaker in places][:SHOWN]
+    return [(OTHER_ERROR, lines, f"it says: {RAISED_HEAD.sub('', lines[0].text)[:160]}")]
 
 
 def _fewer_calls(job: Job) -> list[Together]:

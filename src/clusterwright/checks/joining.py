@@ -71,6 +71,8 @@ class Job:
     socket_lines: dict[tuple[str, str], Line] = field(default_factory=dict)
     mtus: dict[tuple[str, str, str], Told] = field(default_factory=dict)
     """By file, port and the bridge that it belongs to."""
+    raised: dict[str, Line] = field(default_factory=dict)
+    """The first exception of each rank, or of a file where no rank is known."""
     spoken: dict[str, Line] = field(default_factory=dict)
     """The last line that is read of each rank."""
     enqueued: dict[tuple[str, str], Told] = field(default_factory=dict)
@@ -94,6 +96,7 @@ class Job:
             moment, clock = time_of(line.raw)
             if moment is not None:
                 self.began[line.file] = (moment, clock, line)
+        self._take_raised(line)
         if not any(word in lower for word in _WORDS):
             return False
         self._take_table(line, lower)
@@ -114,6 +117,10 @@ class Job:
             self._ranks[line.file].add(rank)
             self._take_rank(rank, line, lower)
         return True
+
+    def _take_raised(self, line: Line) -> None:
+        if job.is_raised(line.raw) and len(self.raised) < KEPT_LINKS:
+            self.raised.setdefault(job.rank_of(line.raw) or job.rank_of_file(line.file) or line.file, line)
 
     def names(self, file: str, node: str) -> None:
         """A line of the file names the host that it was written on."""

@@ -225,7 +225,8 @@ def _everywhere(roots: list[Seen], echoes: list[Seen], known: int) -> tuple[list
     first = roots[0]
     same = [root for root in roots if root.judgement.name == first.judgement.name]
     ranks = {root.where.rank for root in same} - {None}
-    if first.judgement.scope != "job" or len(ranks) < max(MANY_VICTIMS, known // 2 + 1):
+    victims = first.judgement.name in WAITING | DISAGREEING
+    if victims or first.judgement.scope != "job" or len(ranks) < max(MANY_VICTIMS, known // 2 + 1):
         return roots, echoes
     _unplace(first, same, f"printed by {len(ranks)} ranks: the same on all, so it is no matter of one node")
     return [root for root in roots if root is first or root not in same], [*same[1:], *echoes]

@@ -74,6 +74,7 @@ WORDS_ALONE = tuple(word for word in WORDS if word not in COMMON)
 UNITS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "secs": 1.0, "seconds": 1.0}
 DURATION = re.compile(rb"([A-Za-z][A-Za-z_ -]{0,40}?)[ :=]+(\d{1,9}(?:\.\d{1,9})?) ?(ms|secs?|seconds|s)\b")
 DURATION_UNIT_FIRST = re.compile(rb"([A-Za-z][A-Za-z_ -]{0,40}?) ?\((ms|s)\)[ :=]+(\d{1,9}(?:\.\d{1,9})?)")
+RAISED = re.compile(rb"(?:\[\w+\]:?\s*)*(?:\d+: )?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|NotMet)(?:: |$)")
 ROW = re.compile(r"\s*(?:\[[^\]]*\]:)?\s*(?:exitcode|error_file|traceback)\s*: ")
 LOCAL = re.compile(r"^\[default(\d+)\]:|\blocal_rank: ?(\d+)")
 FULL_RANK = re.compile(r"(?<!local_)\brank[ :=]+\d|\[rank ?\d+\]", re.IGNORECASE)
@@ -131,6 +132,15 @@ def step_of(raw: bytes) -> Step | None:
 
 def _name(raw: bytes) -> str:
     return raw.decode().strip().lower()
+
+
+def is_raised(raw: bytes) -> bool:
+    """Whether a line is the end of a traceback: the name of an exception and what it says.
+
+    >>> is_raised(b"[rank5]: RuntimeError: x"), is_raised(b"    raise ValueError(x)"), is_raised(b"torch.DistError: x")
+    (True, False, True)
+    """
+    return RAISED.match(raw) is not None
 
 
 def is_row(text: str) -> bool:
