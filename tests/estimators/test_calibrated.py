@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib.resources import as_file, files
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,10 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterwright.catalog import load
-from clusterwright.estimators.calibrated import FACTORS, FADING, calibrated, likeness, spread_of
+from clusterwright.estimators.calibrated import FACTORS, FADING, calibrated, likeness, place_of, spread_of
+from clusterwright.estimators.grid import Layouts
 from clusterwright.estimators.observed import score
+from clusterwright.layout import Layout
 from clusterwright.measurement import Calibration, Factor, Like
 from clusterwright.validation import read_tables
+
+if TYPE_CHECKING:
+    from clusterwright.estimators.job import Job
 
 PARTS = {name: np.array([1.0, 2.0]) for names in FACTORS.values() for name in names}
 HERE = {name: np.array([1.0, 1.0]) for name in FADING}
@@ -37,6 +44,12 @@ def test_every_run_has_all_coordinates() -> None:
         _, runs, _ = read_tables([table])
     scored, _ = score(runs[:400:40], load())
     assert all(set(FADING) == set(item.place) and min(item.place.values()) > 0 for item in scored)
+
+
+@pytest.mark.parametrize("name", sorted(load().accelerators))
+def test_every_accelerator_of_the_catalogue_has_its_place(name: str, job: Job) -> None:
+    job = replace(job, accelerator=load().accelerators[name])
+    assert all(float(value[0]) > 0 for value in place_of(job, Layouts.of(Layout(dp=8, global_batch=8))).values())
 
 
 def test_factors_of_one_change_nothing() -> None:

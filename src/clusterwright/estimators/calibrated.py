@@ -36,6 +36,7 @@ FACTORS: dict[str, tuple[str, ...]] = {
 }
 """Factor of a calibration, and the parts of a step that it multiplies."""
 FADING = {
+    "peak_flop_per_s": 0.5,
     "hidden": 3.0,
     "head_size": 1.0,
     "layers": 4.0,
@@ -66,6 +67,7 @@ def place_of(job: Job, lay: Layouts) -> dict[str, Floats]:
     """Coordinates of a job in each layout, all above zero [1], shape (n,)."""
     mixer = job.model.blocks[-1].mixer
     whole = {
+        "peak_flop_per_s": max(job.accelerator.peak_flop_per_s.get(name, 0.0) for name in ("bf16", "fp16")),
         "hidden": job.model.hidden,
         "head_size": getattr(mixer, "head_size", 1),
         "layers": job.model.layers,
