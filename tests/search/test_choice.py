@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
+from clusterwright.estimators.observed import job_of
 from clusterwright.search.evaluate import TIE, complexity, pick
+from clusterwright.search.propose import Limits, legal_layouts
 from clusterwright.validation import validate
+from clusterwright.workload import Training
 
 if TYPE_CHECKING:
     from clusterwright.estimators.observed import Scored
@@ -68,6 +71,41 @@ def test_ties_do_not_worsen_the_measured_regret_of_the_first_pick(
         by_rule.append(measured[one] / measured.min() - 1)
         by_estimate.append(measured[np.argmin(estimated)] / measured.min() - 1)
     assert np.mean(by_rule) <= np.mean(by_estimate) + LEAST
+
+
+def tried(job: dict[tuple[int, ...], list[Scored]], known: Known) -> np.ndarray:
+    """Which of the measured layouts the search would look at, whatever they shard."""
+    run = next(iter(job.values()))[0].run
+    shape = job_of(run, known.catalogue)
+    assert not isinstance(shape, str)
+    asked = Training(
+        tokens=1e12, sequence_length=shape.sequence_length, global_batch=run.whole("gbs"), framework="megatron"
+    )
+    world = run.whole("n_gpus")
+    limits = Limits(1, shape.node.scale_up_domain, world, pins={"accelerators": world})
+    lay = legal_layouts(shape.model, asked, limits).layouts
+    names = ("tp", "cp", "pp", "vpp", "ep", "dp", "micro_batch")
+    space = set(zip(*(getattr(lay, name).tolist() for name in names), strict=True))
+    return np.array([layout[: len(names)] in space for layout in job])
+
+
+def test_what_the_search_does_not_try_does_not_worsen_the_measured_regret(
+    known: Known, jobs: list[dict[tuple[int, ...], list[Scored]]]
+) -> None:
+    by_search, by_estimate, looked = [], [], 0
+    for job in jobs:
+        estimated, measured, plain = figures(job)
+        if not next(iter(job.values()))[0].run.whole("gbs"):
+            continue
+        kept = tried(job, known)
+        if not kept.any():
+            continue
+        looked += 1
+        one = pick(np.where(kept, estimated, np.inf), plain, np.zeros(len(job), dtype=np.int64))[0]
+        by_search.append(measured[one] / measured.min() - 1)
+        by_estimate.append(measured[np.argmin(estimated)] / measured.min() - 1)
+    assert looked > 0.8 * len(jobs)
+    assert np.mean(by_search) <= np.mean(by_estimate) + LEAST
 
 
 def test_the_estimate_cannot_tell_layouts_apart_within_a_tie_and_can_beyond(
