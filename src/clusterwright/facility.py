@@ -266,9 +266,12 @@ class Facility(Noun):
     """The rest of the cluster."""
 
     networks: tuple[Network, ...]
+    """None where there is a single node."""
     rails: tuple[Rail, ...] = ()
     choices: tuple[NetworkChoice, ...] = ()
     """Every network weighed."""
+    own: NetworkChoice | None = None
+    """The one of them that the plan has; none where it has another."""
     needs: tuple[NetworkNeed, ...] = ()
     storage: StorageNeed | None = None
     failures: Failures | None = None

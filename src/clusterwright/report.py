@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.tree import Tree
 
-from clusterwright.units import show_bytes, show_duration, show_money
+from clusterwright.units import HOUR, show_bytes, show_duration, show_money
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from clusterwright.facility import Facility, Failures, Network, NetworkNeed, Power, StorageNeed
+    from clusterwright.facility import Facility, Failures, Network, NetworkChoice, Power, StorageNeed
     from clusterwright.plan import Candidate, Case, Plan, Robustness, Threshold, Upgrade
     from clusterwright.term import Term
 
@@ -96,6 +96,7 @@ class _Page:
     """A console that never meets a character that it cannot write."""
 
     def __init__(self, file: IO[str]) -> None:
+        self.file = file
         self.encoding = getattr(file, "encoding", None) or "utf-8"
         self.console = console(file)
 
@@ -106,7 +107,10 @@ class _Page:
         self.console.print(self.plain(text))
 
     def table(self, what: Table | Tree) -> None:
-        self.console.print(what)
+        """Print it without the blanks that fill its lines up."""
+        with self.console.capture() as drawn:
+            self.console.print(what)
+        self.file.writelines(f"{line.rstrip()}\n" for line in drawn.get().removesuffix("\n").split("\n"))
 
 
 def _bullets(out: _Page, title: str, lines: Iterable[str]) -> None:
@@ -139,9 +143,9 @@ def _facts(chosen: Candidate, title: str, facility: Facility | None = None) -> T
 
 def facility_lines(facility: Facility) -> list[tuple[str, str]]:
     """The rest of the cluster, a line or two for each part: name and text."""
-    found = [("networks", "; ".join(_network(n) for n in facility.networks))]
-    if facility.rails and (need := next((n for n in facility.needs if n.adequate), None)):
-        found.append(("needs", _need(need)))
+    found = [("networks", "; ".join(_network(n) for n in facility.networks))] if facility.networks else []
+    if facility.rails and facility.needs:
+        found.append(("needs", _need(facility)))
     if facility.storage:
         found.append(("capacity", _capacity(facility.storage)))
     if facility.failures:
@@ -156,24 +160,33 @@ def _network(network: Network) -> str:
     return f"{network.purpose} {switches}, {design.cables:,} cables ({price})"
 
 
-def _need(need: NetworkNeed) -> str:
+def _need(facility: Facility) -> str:
+    """The least network of the plan's own kind that is adequate, what its own costs, and what more would save."""
+    own = facility.own
+    kinds = [n for n in facility.needs if own and n.fabric is own.fabric] or [n for n in facility.needs if n.adequate]
+    need = (kinds or facility.needs)[0]
     least = need.adequate
-    assert least is not None  # noqa: S101 - asked with one
-    said = (
-        f"{least.node_bits_per_s / 1e9:,.0f} Gb/s a node at {least.oversubscription:g}:1 over {need.fabric.value} cost "
-        f"{least.cost_share:.1%} of a step"
-    )
-    if need.next_up is None or need.next_up_saves_usd is None:
-        return said
-    return f"{said}; {need.next_up.node_bits_per_s / 1e9:,.0f} Gb/s would save {show_money(need.next_up_saves_usd)}"
+    found = [f"nothing that was weighed over {need.fabric.value} is enough"]
+    if least is not None:
+        found = [f"{_size(least)} over {need.fabric.value} cost {least.cost_share:.1%} of a step"]
+    if own is not None and own != least:
+        found.append(f"the {_size(own)} of this cluster cost {own.cost_share:.1%}")
+    if need.next_up is not None and need.next_up_saves_usd and need.next_up_saves_usd >= 1:
+        more = f"{need.next_up.node_bits_per_s / 1e9:,.0f} Gb/s"
+        found.append(f"{more} would save {show_money(need.next_up_saves_usd)}")
+    return "; ".join(found)
+
+
+def _size(network: NetworkChoice) -> str:
+    return f"{network.node_bits_per_s / 1e9:,.0f} Gb/s a node at {network.oversubscription:g}:1"
 
 
 def _capacity(need: StorageNeed) -> str:
     able = need.deliverers[0] if need.deliverers else None
     who = f"; {able.name} wrote {(able.write_bytes_per_s or 0.0) / 1e9:,.1f} GB/s" if able else "; measured nowhere"
     return (
-        f"{show_bytes(need.capacity_bytes)} for {need.checkpoints_kept} checkpoints and the data, "
-        f"{show_money(need.usd_per_month)} a month; synchronous saves under 1% need "
+        f"{show_bytes(need.capacity_bytes)} for {need.checkpoints_kept} checkpoints and the data, with room "
+        f"{show_bytes(need.room_bytes)} at {show_money(need.usd_per_month)} a month; synchronous saves under 1% need "
         f"{show_bytes(need.sync_write_bytes_per_s)}/s{who}"
     )
 
@@ -182,22 +195,42 @@ def _failures(failures: Failures) -> str:
     low, high = failures.goodput_interval
     spot = f" ({failures.reclaim_share:.0%} of them spot nodes taken away)" if failures.reclaim_share else ""
     worst = failures.elsewhere[0] if failures.elsewhere else None
-    elsewhere = f", {worst.goodput:.1%} failing as {worst.cluster}" if worst else ""
+    elsewhere = f", {worst.goodput:.1%} if it failed as often as {worst.cluster}" if worst else ""
     best = max(failures.improvements, key=lambda i: i.saves_usd, default=None)
-    worth = f"; {best.change} would save {show_money(best.saves_usd)}" if best and best.saves_usd > 0 else ""
+    worth = f"; {best.change} would save {show_money(best.saves_usd)}" if best and best.saves_usd >= 1 else ""
     return (
-        f"one in {show_duration(failures.mtbf_s)}{spot}, {failures.in_run:,.1f} in the run; goodput simulated "
+        f"one in {show_duration(failures.mtbf_s)}{spot}, {_times(failures.in_run)} in the run; goodput simulated "
         f"{low:.2%} to {high:.2%}{elsewhere}{worth}"
     )
 
 
+def _times(count: float) -> str:
+    """How often, a rare thing too.
+
+    >>> _times(13.66), _times(0.0042)
+    ('13.7', '0.004')
+    """
+    return f"{count:,.1f}" if count >= 0.1 else f"{count:.1g}"  # noqa: PLR2004 - of one decimal nothing would be left
+
+
 def _power(power: Power) -> str:
-    racks = ", ".join(f"{r.racks or 'none'} of {r.rack_power_w / 1e3:g} kW" for r in power.racks)
-    limit = "" if power.limit_w is None else f" (limit {power.limit_w / 1e3:,.0f} kW)"
+    racks = " or ".join(f"{r.racks} of {r.rack_power_w / 1e3:,.0f} kW" for r in power.racks if r.racks)
+    limit = "" if power.limit_w is None else f" (limit {_kw(power.limit_w)})"
+    energy = power.energy_j / 3.6e6
+    used = f"{energy / 1e3:,.0f} MWh" if energy >= 1e4 else f"{energy:,.0f} kWh"  # noqa: PLR2004 - two digits at least
     return (
-        f"{power.it_power_w / 1e3:,.0f} kW{limit}, {power.site_power_w / 1e3:,.0f} kW with cooling; racks: {racks}; "
-        f"{power.energy_j / 3.6e9:,.0f} MWh, {show_money(power.energy_usd)}"
+        f"nodes and networks {_kw(power.it_power_w)}{limit}, {_kw(power.site_power_w)} with cooling; "
+        f"racks: {racks or 'none is strong enough'}; {used}, {show_money(power.energy_usd)}"
     )
+
+
+def _kw(watts: float) -> str:
+    """A power of a cluster, or of a PC.
+
+    >>> _kw(525_000.0), _kw(820.0)
+    ('525 kW', '0.8 kW')
+    """
+    return f"{watts / 1e3:,.0f} kW" if watts >= 1e4 else f"{watts / 1e3:,.1f} kW"  # noqa: PLR2004 - two digits at least
 
 
 def _lines(chosen: Candidate) -> list[tuple[str, str]]:
@@ -214,7 +247,7 @@ def _lines(chosen: Candidate) -> list[tuple[str, str]]:
         ("layout", layout_words(chosen)),
         ("step", f"{step}, MFU {found.mfu:.1%}, {found.tokens_per_s:,.0f} tokens/s"),
         ("memory", f"{show_bytes(found.memory_bytes)} an accelerator"),
-        ("run", f"{run}, {found.power_w / 1e3:,.0f} kW"),
+        ("run", f"{run}, {_kw(found.power_w)}"),
         ("fabric", _fabric(chosen)),
         ("storage", f"{saves}, {show_bytes(store.write_bytes_per_s)}/s"),
     ]
@@ -237,6 +270,8 @@ def _offer(chosen: Candidate) -> str:
     term = "" if offer.term == offer.provider else f", {offer.term}"
     place = f"{offer.provider} {offer.instance}{term}" + (f", {offer.region}" if offer.region else "")
     seen = f", seen {offer.seen.isoformat()}" if offer.seen else ""
+    if not offer.usd_per_accelerator_hour:
+        return f"{place}, at no price ([cluster] usd_per_hour)"
     return f"{place}, ${offer.usd_per_accelerator_hour:.2f} an accelerator-hour{seen}"
 
 
@@ -245,7 +280,8 @@ def _fabric(chosen: Candidate) -> str:
     if fabric.tiers == 0:
         return "one node"
     switches = f"{fabric.leaf} leaf, {fabric.spine} spine, {fabric.core} core switches"
-    return f"{fabric.topology}, {fabric.tiers} tiers: {switches}, {fabric.cables:,} cables"
+    tiers = f"{fabric.tiers} tier{'s' if fabric.tiers > 1 else ''}"
+    return f"{fabric.topology}, {tiers}: {switches}, {fabric.cables:,} cables"
 
 
 def layout_words(candidate: Candidate) -> str:
@@ -316,8 +352,8 @@ def upgrade_words(one: Upgrade, chosen: Candidate) -> str:
         return f"{found}; its price is not known"
     if one.price_usd <= 0:
         return f"{found}; nothing to pay"
-    each = show_duration((now - then) / one.price_usd * 1e3)
-    return f"{found} for {show_money(one.price_usd)}: {each} for a thousand dollars"
+    each = show_money(one.price_usd / (now - then) * HOUR)
+    return f"{found} for {show_money(one.price_usd)}: {each} for every hour saved"
 
 
 def _excluded(plan: Plan) -> str:

@@ -180,7 +180,7 @@ def show_bytes(count: float) -> str:
     >>> show_bytes(79.2e9)
     '79.2 GB'
     """
-    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")):
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= size:
             return f"{count / size:.1f} {unit}"
     return f"{count:.0f} B"

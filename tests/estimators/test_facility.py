@@ -22,7 +22,8 @@ FIGURES, PARTS, RATES = load_site_figures(), load_fabric_parts(), load_failure_r
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     known = Known(catalog.load(), PARTS, RATES, FIGURES)
-    return design(wish(constraints={"power": "100 kW"}, training={"tokens": "200B"}), known)
+    asked = {"power": "100 kW", "deadline": "6 days", "terms": ["on-demand"]}
+    return design(wish(constraints=asked, training={"tokens": "200B"}), known)
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +106,21 @@ def test_a_storage_network_that_cannot_be_designed_is_told(rest: Facility) -> No
     left = tuple(n for n in rest.networks if n.purpose != "storage")
     told = facility.warnings_of(rest.model_copy(update={"networks": left}))
     assert any("storage network" in text for text in told)
+
+
+def test_a_single_node_has_no_networks_of_its_own(plan: Plan) -> None:
+    assert plan.chosen is not None
+    one = plan.chosen.model_copy(update={"nodes": 1, "spares": 0})
+    alone = facility.facility_of(plan, one, FIGURES, PARTS, RATES)
+    assert () == alone.networks
+    assert not any("storage network" in text for text in facility.warnings_of(alone))
+
+
+def test_the_network_of_the_plan_is_one_of_those_weighed(plan: Plan, rest: Facility) -> None:
+    assert plan.hardware_node is not None
+    assert rest.own in rest.choices
+    assert rest.own is not None
+    assert plan.hardware_node.nics * plan.hardware_node.nic_bits_per_s == rest.own.node_bits_per_s
 
 
 def test_a_plan_that_chose_nothing_has_no_facility(plan: Plan) -> None:

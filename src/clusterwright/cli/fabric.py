@@ -274,7 +274,8 @@ def _plan_text(facility: Facility) -> str:
         more = ""
         if need.next_up_saves_s is not None:
             saves = f"{1e3 * need.next_up_saves_s:,.0f} ms of {least.step_time_s:,.2f} s"
-            more = f"; a size up saves {saves}, {show_money(need.next_up_saves_usd or 0.0)}"
+            usd = need.next_up_saves_usd or 0.0
+            more = f"; a size up saves {saves}" + (f", {show_money(usd)}" if usd >= 1 else "")
         lines.append(f"  {need.fabric.value:<12} {size}, costs {100 * least.cost_share:.1f}%{more}")
     return _site_text(facility, [*lines, *_losses(facility)])
 

@@ -17,6 +17,7 @@ from clusterwright.workload import Training
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from clusterwright.hardware import Node
     from clusterwright.layout import Layout
     from clusterwright.measurement import Calibration
     from clusterwright.plan import Plan
@@ -124,6 +125,12 @@ def _on(job: Job, fabric: FabricKind, accelerator_bytes_per_s: float, oversubscr
     """The job on another network."""
     node = job.node.model_copy(update={"fabric": fabric})
     return replace(job, node=node, nic_bytes_per_s=accelerator_bytes_per_s, oversubscription=oversubscription)
+
+
+def choice_of(choices: Iterable[NetworkChoice], node: Node, oversubscription: float) -> NetworkChoice | None:
+    """The network among those weighed that joins such nodes; none where it is of another size."""
+    own = (node.fabric, node.nics * node.nic_bits_per_s, oversubscription)
+    return next((c for c in choices if own == (c.fabric, c.node_bits_per_s, c.oversubscription)), None)
 
 
 def smallest_adequate(

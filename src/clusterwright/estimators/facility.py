@@ -96,6 +96,7 @@ def facility_of(
         networks=networks,
         rails=rails_of(node, compute.design) if compute else (),
         choices=choices or (),
+        own=adequacy.choice_of(choices or (), node, ratio),
         needs=needs,
         storage=storage,
         failures=failures,
@@ -205,7 +206,7 @@ def warnings_of(facility: Facility) -> tuple[str, ...]:
             f"power: {limit:,.0f} kW are enough for the computers; with cooling at PUE {power.pue:g} the site draws "
             f"{power.site_power_w / 1e3:,.0f} kW"
         )
-    if facility.network("storage") is None:
+    if facility.networks and facility.network("storage") is None:
         found.append("storage network: more nodes than two tiers hold; it is in neither the networks nor the power")
     storage = facility.storage
     if storage is not None and not storage.deliverers:

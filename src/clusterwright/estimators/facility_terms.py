@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def terms_of(facility: Facility) -> tuple[Term, ...]:
     """The facility as terms that explain themselves, for the tree of a plan."""
-    found = [_networks_term(facility)]
+    found = [_networks_term(facility)] if facility.networks else []
     if facility.needs:
         found.append(_need_term(facility))
     if facility.storage:
@@ -50,7 +50,7 @@ def _network_term(network: Network) -> Term:
     name = f"{network.purpose} network"
     if network.capex_usd is None:
         missing = f"no price was found: {', '.join(network.unpriced)}; {counts}"
-        return Term(name=name, value=design.switches, unit="1", source=missing)
+        return Term(name=name, value=design.switches, unit="switches", source=missing)
     return Term(name=name, value=network.capex_usd, unit="USD", source=counts, parts=lines)
 
 
@@ -66,11 +66,14 @@ def _need_term(facility: Facility) -> Term:
             )
             for c in facility.choices if c.fabric is need.fabric
         )  # fmt: skip
-        value = least.node_bits_per_s / 1e9 if least else 0.0
-        said = f"at {least.oversubscription:g}:1" if least else "none of those weighed is adequate"
-        parts.append(Term(name=f"{need.fabric.value} needed", value=value, unit="Gb/s", source=said, parts=weighed))
-    first = next((p for p in parts if p.value), parts[0])
-    return Term(name="network needed", value=first.value, unit="Gb/s", parts=tuple(parts),
+        if least is None:
+            parts.append(Term(name=f"{need.fabric.value} weighed", value=len(weighed), unit="networks",
+                              source="none of them is adequate", parts=weighed))  # fmt: skip
+            continue
+        parts.append(Term(name=f"{need.fabric.value} needed", value=least.node_bits_per_s / 1e9, unit="Gb/s",
+                          source=f"at {least.oversubscription:g}:1", parts=weighed))  # fmt: skip
+    first = next((p for p in parts if p.unit == "Gb/s"), None)
+    return Term(name="network needed", value=first.value if first else 0.0, unit="Gb/s", parts=tuple(parts),
                 source=f"of a node, so that at most {ADEQUATE:.0%} of a step is lost")  # fmt: skip
 
 

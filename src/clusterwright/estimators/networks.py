@@ -182,6 +182,8 @@ def all_networks(
 ) -> Iterator[Network]:
     """Compute (where there is one), storage and management; storage carries the uplinks of management.
 
+    A single node has none: it keeps its data on its own disks, or in the rent.
+
     Args:
         compute: Of these nodes; none for a single one.
         nodes: Spares included [1].
@@ -189,6 +191,8 @@ def all_networks(
         figures: Of storage and management.
         parts: Switches, prices and power.
     """
+    if nodes <= 1:
+        return
     switches = compute.design.switches if compute else 0
     if compute:
         yield compute
