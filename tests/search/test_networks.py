@@ -85,3 +85,19 @@ def test_an_unknown_network_is_never_chosen(known: Known, objective: str) -> Non
     assert plan.chosen is not None
     assert plan.chosen.nodes == 1 or plan.chosen.fabric.tiers > 0
     assert all(p.nodes == 1 or p.offer.provider != "lambda" for p in plan.front)
+
+
+def test_where_nothing_else_would_do_the_network_that_would_is_named(known: Known) -> None:
+    plan = design(wish(constraints={**LIMITS, "providers": ["lambda"]}), known)
+    assert plan.chosen is None
+    one = asked(plan)[0]
+    assert one.candidate is not None
+    assert one.candidate.nodes > 1
+    assert one.candidate.estimate.train_time_s <= 12 * 3600
+    assert "would do if its nodes had at least" in one.why
+
+
+def test_nodes_that_nothing_is_known_to_join_are_idle_for_that_reason(known: Known) -> None:
+    cluster = {"node": "lambda-8x-h100-sxm", "nodes": 4}
+    plan = design(wish(constraints={"accelerators": None, "max_accelerators": None}, cluster=cluster), known)
+    assert any("3 of the 4 nodes stay idle" in w and "nic_gbps" in w for w in plan.warnings)

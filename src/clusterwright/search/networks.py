@@ -13,6 +13,7 @@ from clusterwright.hardware import FabricKind
 from clusterwright.plan import Rejected
 from clusterwright.search.choice import choose
 from clusterwright.search.evaluate import TIE
+from clusterwright.search.propose import MAX_ACCELERATORS
 from clusterwright.search.table import Group, evaluate, tabulate
 from clusterwright.units import show_duration, show_money
 
@@ -52,7 +53,7 @@ def unknown_networks(
         chosen: Row of the choice; none where nothing satisfies the constraints.
         pins: Choices that are fixed.
     """
-    groups = tuple(_supposed(table, offered))
+    groups = tuple(_supposed(table, offered, workload, pins if chosen is None else None))
     supposed = tabulate(table, groups=groups) if groups else None
     if supposed is None or not supposed.rows:
         return ()
@@ -79,8 +80,14 @@ def unknown_networks(
     return (Rejected(candidate=supposed.candidate(index), binding_constraint="unknown-network", why=why),)
 
 
-def _supposed(table: Table, offered: Market) -> Iterator[Group]:
-    """Kinds of unknown network, with the best network that a like node is known to have; nothing is evaluated again."""
+def _supposed(
+    table: Table, offered: Market, workload: Workload, pins: Mapping[str, int | str] | None
+) -> Iterator[Group]:
+    """Kinds of unknown network, with the best network that a like node is known to have.
+
+    Nothing is evaluated again for them. With ``pins`` given (nothing satisfies the constraints) also those that are like
+    no known one, with a port for each accelerator.
+    """
     for kind in offered.kinds:
         if kind.node.scales_out or kind.node.fabric is not FabricKind.UNKNOWN or kind.there is not None:
             continue
@@ -92,6 +99,11 @@ def _supposed(table: Table, offered: Market) -> Iterator[Group]:
         if like:
             best = max(like, key=lambda group: group.kinds[0].node.network_bytes_per_s)
             yield Group((_with_network(kind, best.kinds[0].node),), best.best, best.useful, best.software)
+        elif pins is not None and kind.node.accelerators >= max(CABLED):
+            ports = {"nics": kind.node.accelerators, "nic_bits_per_s": PORT_BITS_PER_S, "fabric": FabricKind.ROCE}
+            most = workload.constraints.max_accelerators or MAX_ACCELERATORS
+            one = replace(kind, node=kind.node.model_copy(update=ports))
+            yield from evaluate(table.setting, [one], most, pins).groups
 
 
 def _with_network(kind: Kind, other: Node) -> Kind:

@@ -138,10 +138,13 @@ def warnings(table: Table, index: int, today: date, workload: Workload) -> tuple
             f"{chosen.nodes + chosen.spares} nodes are wanted"
         )
     if row.kind.there is not None and (idle := row.kind.there - chosen.nodes - chosen.spares) > 0:
-        found.append(
-            f"{idle} of the {row.kind.there} nodes stay idle: no layout of more is quicker; the batch of "
-            f"{chosen.layout.global_batch} sequences, the heads and the layers do not split over them"
+        why = (
+            f"no layout of more is quicker; the batch of {chosen.layout.global_batch} sequences, the heads and the "
+            "layers do not split over them"
+            if row.kind.node.scales_out
+            else "what joins them is not known: [cluster] nic_gbps says it"
         )
+        found.append(f"{idle} of the {row.kind.there} nodes stay idle: {why}")
     if row.kind.node.power_w is None:
         found.append(f"the draw of node {row.kind.node.name} is unknown: estimated from its accelerators")
     if chosen.fabric.tiers > 3:  # noqa: PLR2004 - what the fabric law covers
