@@ -1,0 +1,98 @@
+"""One layer's time: forward, both gradients, and what makes them longer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusterwright.estimators.efficiency import shipped
+from clusterwright.estimators.layer import LayerTime, Machine, layer, linear
+from clusterwright.model import Attention, Block, Experts, FeedForward
+from tests.estimators.drawn import jobs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clusterwright.estimators.job import Job
+    from clusterwright.hardware import Accelerator
+
+WIDTH = st.sampled_from([1024, 4096, 8192])
+DENSE = Block(count=1, mixer=Attention(heads=32, kv_heads=8, head_size=128), feed=FeedForward(ffn=14336))
+
+
+def machine(job: Job) -> Machine:
+    efficiency = shipped()
+    stack = efficiency.stack_of(job.framework, job.year)
+    return Machine(
+        job.accelerator, efficiency.curve(job.accelerator.architecture), stack, efficiency.law, job.precision
+    )
+
+
+def at(*values: float) -> NDArray[Any]:
+    return np.array(values, dtype=float)
+
+
+def time(by: Machine, block: Block = DENSE, *, tp: float = 1, cp: float = 1, batch: float = 1) -> LayerTime:
+    return layer(by, block, 4096, 4096, (at(tp), at(cp), at(1), at(batch)))
+
+
+@given(jobs(), WIDTH, WIDTH, st.sampled_from([512, 4096, 16384]))
+def test_the_gradient_of_a_weight_is_a_part_of_the_backward_pass(job: Job, n: int, k: int, tokens: int) -> None:
+    ahead, back, weight = linear(machine(job), at(tokens), n, k)
+    assert (0 < weight).all()
+    assert (weight < back).all()
+    assert (ahead < back).all()
+
+
+@given(jobs(), WIDTH, WIDTH)
+def test_a_frozen_weight_has_no_gradient_and_saves_its_time(job: Job, n: int, k: int) -> None:
+    trained, frozen = (linear(replace(machine(job), frozen=f), at(4096), n, k) for f in (False, True))
+    assert np.array_equal(np.zeros(1), frozen[2])
+    assert np.allclose(frozen[1] + trained[2], trained[1])
+
+
+@given(jobs())
+def test_a_layer_of_a_network_takes_the_time_of_its_parts(job: Job) -> None:
+    by = machine(job)
+    whole, mixer, feed = (time(by, DENSE.model_copy(update=left)) for left in ({}, {"feed": None}, {"mixer": None}))
+    for name in ("products", "backward", "weight", "attention"):
+        assert np.allclose(getattr(whole, name), getattr(mixer, name) + getattr(feed, name))
+    assert np.allclose(whole.forward, whole.products + whole.attention + whole.elementwise)
+
+
+@given(jobs(), st.sampled_from([(4, 1), (1, 4), (2, 2)]))
+def test_a_layer_that_is_shared_never_takes_longer(job: Job, ranks: tuple[int, int]) -> None:
+    by = machine(job)
+    alone, shared = time(by), time(by, tp=ranks[0], cp=ranks[1])
+    for name in ("products", "backward", "attention", "elementwise"):
+        assert (getattr(shared, name) <= getattr(alone, name)).all()
+
+
+@given(jobs())
+def test_two_sequences_never_take_longer_than_twice_one(job: Job) -> None:
+    by = machine(job)
+    one, two = time(by), time(by, batch=2)
+    assert (one.forward <= two.forward).all()
+    assert (two.forward <= 2 * one.forward * (1 + 1e-9)).all()
+
+
+def test_unfused_attention_takes_longer_than_a_flash_kernel(job: Job) -> None:
+    flash = machine(job)
+    plain = replace(flash, stack=flash.stack.model_copy(update={"flash": False}))
+    assert float(time(plain).attention[0]) > 2 * float(time(flash).attention[0])
+
+
+def test_a_lower_power_limit_slows_products_and_leaves_memory_alone(job: Job, h100: Accelerator) -> None:
+    full = machine(job)
+    low = replace(full, accelerator=h100.model_copy(update={"power_w": 350}))
+    assert (time(low).products > time(full).products).all()
+    assert np.array_equal(time(low).elementwise, time(full).elementwise)
+
+
+def test_few_tokens_an_expert_are_slower_a_token(job: Job) -> None:
+    few, many = (Block(count=1, feed=Experts(experts=experts, top_k=2, ffn=4096), mixer=None) for experts in (128, 8))
+    assert (time(machine(job), few).products > time(machine(job), many).products).all()
