@@ -85,8 +85,8 @@ def _supposed(
 ) -> Iterator[Group]:
     """Kinds of unknown network, with the best network that a like node is known to have.
 
-    Nothing is evaluated again for them. With ``pins`` given (nothing satisfies the constraints) also those that are like
-    no known one, with a port for each accelerator.
+    Nothing is evaluated again for them. With ``pins`` given (nothing satisfies the constraints) also those that are
+    like no known one, with a port for each accelerator.
     """
     for kind in offered.kinds:
         if kind.node.scales_out or kind.node.fabric is not FabricKind.UNKNOWN or kind.there is not None:
