@@ -99,6 +99,6 @@ def test_money_is_shown_as_people_say_it(usd: float, text: str) -> None:
     assert text == units.show_money(usd)
 
 
-@pytest.mark.parametrize(("count", "text"), [(12.0, "12 B"), (631e3, "631.0 kB"), (79.2e9, "79.2 GB"), (3e12, "3.0 TB")])
+@pytest.mark.parametrize(("count", "text"), [(12.0, "12 B"), (6.3e5, "630.0 kB"), (8e10, "80.0 GB"), (3e12, "3.0 TB")])
 def test_a_size_is_shown_in_decimal_units(count: float, text: str) -> None:
     assert text == units.show_bytes(count)

@@ -214,7 +214,9 @@ def _times(count: float) -> str:
 
 
 def _power(power: Power) -> str:
-    racks = " or ".join(f"{r.racks} of {r.rack_power_w / 1e3:,.0f} kW" for r in power.racks if r.racks)
+    able = [r for r in power.racks if r.racks]
+    fewest = next((n for n, r in enumerate(able) if r.racks == 1), len(able))  # stronger ones hold no more
+    racks = " or ".join(f"{r.racks} of {r.rack_power_w / 1e3:,.0f} kW" for r in able[: fewest + 1])
     limit = "" if power.limit_w is None else f" (limit {_kw(power.limit_w)})"
     energy = power.energy_j / 3.6e6
     used = f"{energy / 1e3:,.0f} MWh" if energy >= 1e4 else f"{energy:,.0f} kWh"  # noqa: PLR2004 - two digits at least
