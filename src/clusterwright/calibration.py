@@ -80,7 +80,8 @@ class _Steps:
     def of(scored: Sequence[Scored]) -> _Steps:
         names = dict.fromkeys(name for item in scored for name in item.parts)
         parts = {name: np.array([item.parts.get(name, 0.0) for item in scored]) for name in names}
-        place = {name: np.array([item.place[name] for item in scored]) for name in FADING}
+        places = [item.place for item in scored]
+        place = {name: np.array([each[name] for each in places]) for name in FADING}
         return _Steps(np.array([item.run.number("step_time_s") for item in scored]), parts, place)
 
     def only(self, chosen: NDArray[np.bool_]) -> _Steps:

@@ -73,8 +73,17 @@ class Scored:
     """What the step time is the sum of [s]."""
     memory_parts: Mapping[str, float] = field(default_factory=dict)
     """What the allocated memory is the sum of [B]."""
-    place: Mapping[str, float] = field(default_factory=dict)
-    """Coordinates, by which runs are alike [1]."""
+    where: tuple[Job, Layouts, int] | None = None
+    """The job, layouts, and which of them the run had."""
+
+    @property
+    def place(self) -> dict[str, float]:
+        """Coordinates, by which runs are alike [1]."""
+        if self.where is None:
+            return {}
+        job, lay, at = self.where
+        one = Layouts(**{name: getattr(lay, name)[at : at + 1] for name in COLUMNS})
+        return {name: float(value[0]) for name, value in place_of(job, one).items()}
 
     @property
     def measured_memory_gib(self) -> float | None:
@@ -340,7 +349,6 @@ def _score(
     flat = [choice for choices, _ in options for choice in choices]
     lay = Layouts(**{name: np.array([choice[name] for choice in flat], dtype=np.int64) for name in COLUMNS})
     found = run(job, lay, calibration, efficiency)
-    place = place_of(job, lay)
     start = 0
     for observed, (choices, assumed) in zip(same, options, strict=True):
         best = start + _pick(job, observed, found, lay, slice(start, start + len(choices)))
@@ -359,7 +367,7 @@ def _score(
             tuple(assumed),
             {name: float(seconds[best]) for name, seconds in found.parts.items()},
             {name: float(part[best]) for name, part in found.memory_parts.items()},
-            {name: float(value[best]) for name, value in place.items()},
+            (job, lay, best),
         )
 
 
