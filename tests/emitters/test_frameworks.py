@@ -64,6 +64,9 @@ def test_every_value_of_the_json_has_its_line_in_the_reasons() -> None:
         ("torchtitan", Layout(dp=64, sharding="zero1", global_batch=64), "zero1"),
         ("torchtitan", Layout(dp=64, precision="fp8", global_batch=64), "fp8"),
         ("torchtitan", Layout(pp=3, dp=8, global_batch=64), "pp x vpp"),
+        ("torchtitan", Layout(tp=8, pp=4, dp=2, schedule="zero-bubble", global_batch=64), "schedule"),
+        ("megatron", Layout(tp=8, pp=4, dp=2, schedule="zero-bubble", global_batch=64), "schedule"),
+        ("megatron-bridge", Layout(tp=8, pp=4, dp=2, schedule="zero-bubble", global_batch=64), "schedule"),
     ],
 )
 def test_what_a_framework_cannot_do_is_said_and_not_written(target: str, layout: Layout, word: str) -> None:
@@ -85,6 +88,12 @@ def test_a_recipe_divides_the_world_as_the_plan_does() -> None:
     assert 'config.parallelism.pipeline_parallel_schedule = "Interleaved1F1B"' in recipe
     assert "config.parallelism.pipeline_parallel_layers_per_stage = 10 " in recipe
     assert "config.training.local_batch_size = 32 " in recipe
+
+
+def test_torchtitan_fills_the_bubble_of_interleaved_stages_where_the_plan_does() -> None:
+    layout = Layout(tp=8, pp=4, vpp=2, dp=2, sharding="fsdp", global_batch=64, schedule="zero-bubble")
+    recipe = emit(make_plan(layout, model=LLAMA_70B), "torchtitan").files["recipe.py"]
+    assert 'config.parallelism.pipeline_parallel_schedule = "InterleavedZeroBubble"' in recipe
 
 
 def test_the_older_torchtitan_gets_toml_with_the_same_numbers_as_the_recipe() -> None:

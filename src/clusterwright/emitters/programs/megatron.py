@@ -126,6 +126,7 @@ def _refused_layout(job: Job, training: Training) -> list[tuple[str, bool, str]]
             layout.vpp > 1 and (layout.pp == 1 or layout.micro_batches % layout.pp > 0),
             "the interleaved schedule needs pp > 1 and micro-batches that divide by pp",
         ),
+        ("schedule", layout.schedule == "zero-bubble", "Megatron has 1F1B and its interleaved form (schedules.py)"),
         ("ep", layout.ep > 1 and bool(experts), "experts must divide by ep, and the world by ep x pp (parallel_state)"),
         (
             f"sharding = {layout.sharding}",

@@ -116,6 +116,7 @@ def _rules(job: Job, training: Training) -> list[tuple[str, bool, str]]:
         (f"sharding = {layout.sharding}", layout.sharding in ("zero1", "distopt"), "torchtitan shares weights too (fsdp) or nothing; it has no optimizer sharding alone"),
         ("pp x vpp", uneven, f"{job.model.layers} layers do not divide over {layout.pp * layout.vpp} stages, the ends counted or not"),
         ("vpp", layout.vpp > 1 and (layout.pp == 1 or layout.micro_batches % layout.pp > 0), "the interleaved schedule needs pp > 1 and micro-batches that divide by pp"),
+        ("schedule", layout.schedule == "zero-bubble" and layout.vpp == 1, "torchtitan's zero-bubble schedule needs vpp > 1 (distributed/pipeline_parallel.py)"),
         ("cp", layout.cp > 1 and training.sequence_length % (2 * layout.cp) > 0, f"sequence_length must divide by 2 x cp = {2 * layout.cp}"),
         ("tp", job.model.heads % layout.tp > 0, f"{job.model.heads} heads do not divide by tp {layout.tp}"),
         ("ep", layout.ep > 1 and not job.model.experts, "the model has no experts"),
@@ -167,10 +168,11 @@ def _stages(job: Job) -> list[tuple[str, object, str]]:
     layout, placed = job.layout, _placed(job)
     if layout.pp == 1 or placed is None:
         return []
-    schedule = "Interleaved1F1B" if layout.vpp > 1 else "1F1B"
+    interleaved = "InterleavedZeroBubble" if layout.schedule == "zero-bubble" else "Interleaved1F1B"
+    schedule = interleaved if layout.vpp > 1 else "1F1B"
     name = "parallelism.pipeline_parallel_"
     return [
-        (f"{name}schedule", schedule, "[chosen.layout.vpp]"),
+        (f"{name}schedule", schedule, "[chosen.layout.vpp, schedule]"),
         (f"{name}layers_per_stage", placed[0], "layers over all stages [chosen.layout.pp, vpp]"),
         (f"{name}first_stage_less_layers", placed[1], "the embedding counts as so many layers [chosen.layout.pp]"),
         (f"{name}last_stage_less_layers", placed[1], "the output head counts as so many layers [chosen.layout.pp]"),
