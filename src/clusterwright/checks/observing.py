@@ -148,7 +148,7 @@ class Observer:
         self._varies |= probe.heads != heads
 
     def _take_block(self, line: Line, lower: bytes) -> bool:
-        if (b"nodename=" in lower or b"settings for " in lower) and (place := block(line.raw)) is not None:
+        if any(word in lower for word in _BLOCK_WORDS) and (place := block(line.raw)) is not None:
             self._blocks[line.file] = (line.number, place)
             return True
         return False
@@ -156,7 +156,7 @@ class Observer:
     def _add_fault(self, fault: Fault, line: Line, found: dict[str, str]) -> None:
         place = _merge(where(line.raw), found)
         start, heading = self._blocks.get(line.file, (0, None))
-        if heading is not None and line.number - start <= BLOCK_LINES and line.raw[:1].isspace():
+        if heading is not None and line.number - start <= BLOCK_LINES and line.raw[:1] in b" \t=":
             self._varies = True
             place = place.model_copy(update={k: v for k, v in heading.named().items() if getattr(place, k) is None})
         if fault.lookback:
@@ -246,6 +246,7 @@ def unlisted(code: int) -> Xid:
     )  # fmt: skip
 
 
+_BLOCK_WORDS = tuple(word.encode() for word in BLOCK_WORDS)
 AGGREGATED = frozenset({"socket-speed", "dcgm-link-down"})
 """Thresholds over all readings together, judged when everything has been read."""
 

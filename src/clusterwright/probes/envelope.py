@@ -126,11 +126,13 @@ def pci_of_bus(bus: str) -> str | None:
 
 
 BLOCKS = (
+    r"^Name:\s+(?P<node>[a-z0-9][\w.-]*\d)\s*$",
+    r"^=\s+RANK (?P<rank>\d+) PID \d+ RUNNING AT (?P<node>[\w.-]+)",
     r"^\s*NodeName=(?P<node>[A-Za-z][\w.-]*)(?:\s|$)",
     r"^Settings for (?P<port>[\w.-]+):\s*$",
 )
 """Lines that say of what the indented lines under them speak."""
-BLOCK_WORDS = ("nodename=", "settings for ")
+BLOCK_WORDS = ("nodename=", "settings for ", "name:  ", " running at ")
 
 
 def block(raw: bytes) -> Where | None:
