@@ -28,11 +28,6 @@ NEGLIGIBLE = 1e-4
 """A part below this share of the whole is not worth a line. [1]"""
 
 
-def console(file: IO[str]) -> Console:
-    """A console of the width of a page, in whatever the file can encode."""
-    return Console(file=file, width=WIDTH, highlight=False, markup=False, safe_box=True)
-
-
 def wrapped(name: str, text: str, column: int = 14) -> str:
     """A name and its text, broken at the width of a page.
 
@@ -87,18 +82,23 @@ def show_lines(title: str, lines: Iterable[str], file: IO[str]) -> None:
     _bullets(_Page(file), title, lines)
 
 
+def show_table(table: Table, file: IO[str]) -> None:
+    """Print a table."""
+    _Page(file).table(table)
+
+
 def show_candidate(candidate: Candidate, file: IO[str], *, title: str) -> None:
     """Print one candidate."""
     _Page(file).table(_facts(candidate, title))
 
 
 class _Page:
-    """A console that never meets a character that it cannot write."""
+    """A console of the width of a page that never meets a character that its file cannot write."""
 
     def __init__(self, file: IO[str]) -> None:
         self.file = file
         self.encoding = getattr(file, "encoding", None) or "utf-8"
-        self.console = console(file)
+        self.console = Console(file=file, width=WIDTH, highlight=False, markup=False, safe_box=True)
 
     def plain(self, text: str) -> str:
         return text.encode(self.encoding, "replace").decode(self.encoding)

@@ -109,7 +109,7 @@ def _owning(own: Own) -> None:
     from rich import box
     from rich.table import Table
 
-    from clusterwright.report import console
+    from clusterwright.report import show_table
     from clusterwright.units import YEAR, show_money
 
     count, hours = own.usd_per_hour / own.usd_per_accelerator_hour, YEAR / 3600
@@ -129,14 +129,14 @@ def _owning(own: Own) -> None:
     table.add_section()
     year = sum(own.usd_per_year.values())
     table.add_row("together", show_money(own.capital), show_money(year), f"${own.usd_per_accelerator_hour:.3f}")
-    console(sys.stdout).print(table)
+    show_table(table, sys.stdout)
 
 
 def _prices(found: Comparison) -> None:
     from rich import box
     from rich.table import Table
 
-    from clusterwright.report import console
+    from clusterwright.report import show_table
 
     table = Table(
         title="USD for a useful accelerator-hour, by the share of the time that the cluster works", box=box.SIMPLE_HEAD,
@@ -148,7 +148,7 @@ def _prices(found: Comparison) -> None:
     rows = [*([found.owned] if found.owned is not None else []), *shortened(found)]
     for one in rows:
         table.add_row(one.offer, *(f"{one.at(share):.2f}" for share in SHOWN))
-    console(sys.stdout).print(table)
+    show_table(table, sys.stdout)
     rest = len(found.offers) - len(shortened(found))
     if rest > 0:
         print(f"{rest} more offers (dearer, or of other regions) are in --format json\n")
@@ -158,7 +158,7 @@ def _even(found: Comparison) -> None:
     from rich import box
     from rich.table import Table
 
-    from clusterwright.report import console, show_lines
+    from clusterwright.report import show_lines, show_table
     from clusterwright.units import show_money
 
     share = found.asked_utilisation or 1.0
@@ -175,7 +175,7 @@ def _even(found: Comparison) -> None:
             one.offer, one.billed, _where(one) if one is not found.owned else "", show_money(one.usd_per_job[place]),
             show_money(one.usd_per_year[place]), _months(one, place) if one is not found.owned else "",
         )  # fmt: skip
-    console(sys.stdout).print(table)
+    show_table(table, sys.stdout)
     show_lines("Reading it", READING, sys.stdout)
 
 

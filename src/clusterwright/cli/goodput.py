@@ -314,8 +314,8 @@ def _elsewhere_lines(found: object) -> list[str]:
     """The goodput at the rates of other clusters."""
     assert isinstance(found, list)  # noqa: S101 - built above
     return [
-        f"{'elsewhere' if number == 0 else '':<14}{100 * one['goodput']:.2f}% failing as {one['cluster']} "
-        f"({one['mtbf_s'] / 3600:,.0f} accelerator-hours)"
+        f"{'elsewhere' if number == 0 else '':<14}{100 * one['goodput']:.2f}% if it failed as often as "
+        f"{one['cluster']} ({one['mtbf_s'] / 3600:,.0f} accelerator-hours)"
         for number, one in enumerate(found)
     ]
 

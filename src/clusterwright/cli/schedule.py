@@ -86,10 +86,9 @@ def _text(document: dict[str, object]) -> str:
     head = ("policy", "deadlock", "stuck", "mean wait", "longest wait", "last end", "in use", "leaves/fewest")
     table = [head]
     for row in rows:
-        waits = [
-            "-" if row[key] is None else show_duration(row[key]) for key in ("mean_wait_s", "longest_wait_s", "end_s")
-        ]
-        spread = "-" if row["leaves_over_fewest"] is None else f"{row['leaves_over_fewest']:.2f}"
+        times = ("mean_wait_s", "longest_wait_s", "end_s")
+        waits = [show_duration(row[key]) if row["ran"] else "-" for key in times]
+        spread = f"{row['leaves_over_fewest']:.2f}" if row["ran"] else "-"
         dead = "yes" if row["deadlock"] else "no"
         use = f"{row['utilisation']:.0%}"
         table.append((row["policy"], dead, str(len(row["stuck"])), *waits, use, spread))

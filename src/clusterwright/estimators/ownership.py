@@ -1,8 +1,8 @@
 """What owning a cluster costs over the time it is kept: capital, what is left of it, and everything that runs on.
 
 Every part stands by itself, over arrays of node counts, and the same parts as a tree that explains itself. A part may
-be left out, and is then told as such; none is hidden. Not in any part: taxes, the building of a hall, software
-licences, and the work of moving in.
+be left out, and is then told as such; none is hidden. Not in any part: the networks for storage and
+management, taxes, the building of a hall, software licences, and the work of moving in.
 """
 
 from __future__ import annotations
@@ -290,7 +290,8 @@ def assumptions(owned: Owned) -> tuple[str, ...]:
     found = [f"owning: {key} {f.value:g}{f' {f.unit}' * (f.unit != '1')}: {f.note}" for key, f in figures if f.assumed]
     if owned.without:
         found.append(f"owning without {', '.join(sorted(owned.without))}, as asked")
-    return (*found, "owning: taxes, a hall of one's own, software licences and moving in are in no part")
+    outside = "networks for storage and management, taxes, a hall of one's own, software licences and moving in"
+    return (*found, f"owning: {outside} are in no part")
 
 
 def sources(owned: Owned) -> tuple[str, ...]:
