@@ -90,24 +90,21 @@ class Job:
         """Read one line; whether it told something."""
         hosts = self._hosts.setdefault(line.file, set())
         self._ranks.setdefault(line.file, set())
-        if len(hosts) <= 1 and (match := pattern(job.SYSLOG_HOST).search(line.raw)) is not None:
-            hosts.add(groups(match)["node"])
+        if len(hosts) <= 1 and (match := job.SYSLOG_HOST.match(line.raw)) is not None:
+            hosts.add(match[1].decode())
         if line.file not in self.began:
             moment, clock = time_of(line.raw)
             if moment is not None:
                 self.began[line.file] = (moment, clock, line)
         self._take_raised(line)
+        if b" loss" in lower and self._take_next_step(line):
+            return True
         if not any(word in lower for word in _WORDS):
             return False
         self._take_table(line, lower)
         self._take_address(line, lower)
         self._take_socket(line, lower)
-        if b"mnetpt/rnk" in lower and (match := pattern(job.THROUGHPUT).search(line.raw)) is not None:
-            found = groups(match)
-            self.throughput = (float(found["least"]), float(found["most"]), found["rank"], line)
-        if b" score=" in lower and (match := pattern(job.NODE_OF_RANK).search(line.raw)) is not None:
-            found = groups(match)
-            self.node_of_rank[found["rank"]] = found["node"]
+        self._take_report(line, lower)
         rank = job.rank_of(line.raw) or job.rank_of_file(line.file)
         if any(word in lower for word in MASTERS) and (match := pattern(job.MASTER).search(line.raw)) is not None:
             self.masters.setdefault((line.file, rank), Told(groups(match)["value"], line))
@@ -116,6 +113,24 @@ class Job:
         if rank is not None and len(self.ranks) < KEPT_RANKS:
             self._ranks[line.file].add(rank)
             self._take_rank(rank, line, lower)
+        return True
+
+    def _take_report(self, line: Line, lower: bytes) -> None:
+        """The straggler detection of Megatron and of NVIDIA's resiliency extension."""
+        if b"mnetpt/rnk" in lower and (match := pattern(job.THROUGHPUT).search(line.raw)) is not None:
+            found = groups(match)
+            self.throughput = (float(found["least"]), float(found["most"]), found["rank"], line)
+        if b" score=" in lower and (match := pattern(job.NODE_OF_RANK).search(line.raw)) is not None:
+            found = groups(match)
+            self.node_of_rank[found["rank"]] = found["node"]
+
+    def _take_next_step(self, line: Line) -> bool:
+        """One more step of a rank that is known: what most lines of a job are."""
+        rank = job.rank_of(line.raw) or job.rank_of_file(line.file)
+        if rank not in self.ranks or (said := job.step_of(line.raw)) is None:
+            return False
+        self.spoken[rank] = line
+        self._take_step(rank, line, said)
         return True
 
     def _take_raised(self, line: Line) -> None:
