@@ -29,6 +29,8 @@ def test_a_zero_bubble_schedule_shortens_the_bubble_and_nothing_else(known: Know
     plain, zero = answer(known), answer(known, schedule="zero-bubble")
     assert 0 < part(zero, "pipeline bubble") < part(plain, "pipeline bubble")
     assert part(zero, "matrix products") == part(plain, "matrix products")
+    bubbles = [found.terms.find("pipeline bubble") for found in (plain, zero)]
+    assert ["pipeline.one_forward_one_backward", "pipeline.zero_bubble"] == [b.source for b in bubbles if b]
     assert zero.candidate.layout.schedule == "zero-bubble"
 
 

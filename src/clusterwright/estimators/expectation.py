@@ -32,7 +32,7 @@ LAWS = {
     "context-parallel communication": "collectives.send around the ring, less attention",
     "expert-parallel communication": "collectives.all_to_all_pairwise, less what the stack hides",
     "pipeline communication": "collectives.send, less what the stack hides",
-    "pipeline bubble": "pipeline.one_forward_one_backward, or zero_bubble where the layout says so",
+    "pipeline bubble": "pipeline.one_forward_one_backward",
     "data-parallel communication": "collectives.all_gather_ring or all_reduce_ring, less the backward pass",
     "optimizer step": "30 bytes a parameter owned, over roofline.memory_bound_time",
     "fixed time of a step": "the stack's fixed time",
@@ -72,13 +72,14 @@ def terms(
         kind = Kind.FITTED if name in FITTED else Kind.ESTIMATED
         return Term(name=name, value=float(np.asarray(value).reshape(-1)[0]), unit=unit, kind=kind, source=source)
 
+    laws = LAWS | ({"pipeline bubble": "pipeline.zero_bubble"} if layout.schedule == "zero-bubble" else {})
     step = Term(
         name="step time",
         value=float(found.step_time_s[0]),
         unit="s",
         kind=Kind.ESTIMATED,
         source=f"sum of its parts, as the stack {stack.name} runs them",
-        parts=tuple(one(name, value, "s", LAWS[name]) for name, value in found.parts.items()),
+        parts=tuple(one(name, value, "s", laws[name]) for name, value in found.parts.items()),
     )
     allocated = found.memory_bytes
     memory = Term(
