@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -177,15 +178,16 @@ COLUMNS: dict[str, dict[str, tuple[str, float]]] = {
 
 
 def _table(rows: list[dict[str, Any]], columns: dict[str, tuple[str, float]]) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from clusterwright.report import show_table
 
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for heading, (_, unit) in columns.items():
         table.add_column(heading, justify="right" if unit else "left", overflow="fold")
     for row in rows:
         table.add_row(*(_cell(row, key or heading, unit) for heading, (key, unit) in columns.items()))
-    Console(width=100).print(table)
+    show_table(table, sys.stdout)
 
 
 def _cell(row: dict[str, Any], key: str, unit: float) -> str:
@@ -227,22 +229,24 @@ UNITS = {
 
 
 def _lines(document: dict[str, Any]) -> list[str]:
+    from clusterwright.report import wrapped
+
     offers, sources = document.pop("offers"), document.pop("sources")
     blocks = document.pop("blocks", ())
-    lines = [_line(key, value) for key, value in document.items()]
-    lines += [f"{'blocks' if not i else '':<26} {_block(block)}" for i, block in enumerate(_merged(blocks))]
+    lines = [wrapped(*_line(key, value), 27) for key, value in document.items()]
+    lines += [wrapped(" " * 27 if i else "blocks", _block(block), 27) for i, block in enumerate(_merged(blocks))]
     lines += ["", "sources"]
     if isinstance(sources, dict):
-        lines += [f"  {s['title']} (seen {s['seen']})\n    {s['url']}" for s in sources.values()]
+        lines += [f"  {s['title']} (seen {s['seen']})\n{wrapped('    ', s['url'], 4)}" for s in sources.values()]
     else:
-        lines += [f"  {url}" for url in sources]
-    return [*lines, "", "offers", *map(_offer, offers)] if offers else lines
+        lines += [wrapped("  ", url, 4) for url in sources]
+    return [*lines, "", "offers", *(wrapped("  ", _offer(one), 4) for one in offers)] if offers else lines
 
 
-def _line(key: str, value: object) -> str:
+def _line(key: str, value: object) -> tuple[str, str]:
     end = max((end for end in UNITS if key.endswith(end)), key=len, default="")
     unit, size = UNITS.get(end, ("", 1.0))
-    return f"{key.removesuffix(end if end[:1] == '_' else ''):<26} {_plain(value, unit, size)}"
+    return key.removesuffix(end if end[:1] == "_" else ""), _plain(value, unit, size)
 
 
 def _plain(value: object, unit: str = "", size: float = 1.0) -> str:
@@ -277,7 +281,7 @@ def _part(part: dict[str, Any]) -> str:
 def _offer(offer: dict[str, Any]) -> str:
     what = " ".join(filter(None, (offer["provider"], offer["instance"], offer["term"], offer["region"])))
     price = f"{offer['usd_per_accelerator_hour']:.2f} USD an accelerator-hour"
-    return f"  {what}: {price}, seen {offer['seen']} ({offer['age_days']} days ago)"
+    return f"{what}: {price}, seen {offer['seen']} ({offer['age_days']} days ago)"
 
 
 def _complaints(found: list[Complaint]) -> None:
