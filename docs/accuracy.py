@@ -44,7 +44,7 @@ REASONS = {
     "fmsfsdp": "FSDP1 of early 2024 in a stack of its own, of which no run is among the fitted ones.",
     "mlm": "four runs of continuous integration on small jobs.",
     "torchtitan": "H100 with HBM2e at 500 W, more than half of the runs in fp8 under full recompute.",
-    "torchtune": "one accelerator, recipes with adapters, offload and 8-bit optimizers.",
+    "torchtune": "recipes for one node, with adapters, offload and 8-bit optimizers.",
     "mlperf": "submissions of GPT-3 175B in fp8, each tuned by its maker.",
 }
 MEMORY = """
