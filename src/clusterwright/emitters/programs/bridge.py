@@ -40,7 +40,6 @@ NAMES = {
     "disable-bias-linear": "add_bias_linear",
     "no-gradient-accumulation-fusion": "gradient_accumulation_fusion",
     "swiglu": "gated_linear_unit",
-    "exit-signal-handler": "exit_signal_handler",
 }
 """Arguments whose field has another name."""
 OFF = ("untie-embeddings-and-output-weights", "disable-bias-linear", "no-gradient-accumulation-fusion")
@@ -93,7 +92,7 @@ def _program(job: Job, training: Training, arguments: tuple[Setting, ...]) -> st
         if fields.get(section)
     )
     names = sorted([*(CLASSES[s] for s in CLASSES if fields.get(s)), "ConfigContainer"])
-    gated = "import torch.nn.functional as F\n" if any(n == "activation_func" for n, _, _ in fields["model"]) else ""
+    gated = "import torch.nn.functional as F\n" if any(one.name == "--swiglu" for one in arguments) else ""
     return f'''\
 """Pre-training with Megatron Bridge 0.6: {job.chosen.accelerators} ranks on {job.nodes} nodes."""
 
@@ -132,16 +131,17 @@ def _fields(job: Job, training: Training, arguments: tuple[Setting, ...]) -> dic
         ("vocab_size", str(job.model.vocab), "[model.vocab]"),
         ("should_pad_vocab", "True", "so that it divides by tp [chosen.layout.tp]"),
     ]
-    if any(name == "gated_linear_unit" for name, _, _ in found["model"]):
+    flags = {one.name for one in arguments}
+    if "--swiglu" in flags:
         found["model"].append(("activation_func", "F.silu", "the gate of a gated layer, as with Megatron's --swiglu"))
     if job.model.mtp:
         found["model"].append(("mtp_enabled", "True", "[model.mtp]"))
     found["optimizer"] += [
         ("optimizer", '"adam"', "AdamW, as in Megatron: decoupled weight decay [workload.training.optimizer]")
     ]
-    if any(name == "use_distributed_optimizer" for name, _, _ in found["ddp"]):
+    if "--use-distributed-optimizer" in flags:
         found["optimizer"].append(("use_distributed_optimizer", "True", "as in ddp [chosen.layout.sharding]"))
-    if any(name == "use_megatron_fsdp" for name, _, _ in found["ddp"]):
+    if "--use-megatron-fsdp" in flags:
         found["dist"].append(("use_megatron_fsdp", "True", "as in ddp [chosen.layout.sharding]"))
     found["dataset"] += [
         ("seq_length", str(training.sequence_length), "[workload.training.sequence_length]"),
