@@ -49,7 +49,8 @@ REASONS = {
 }
 MEMORY = """
 Known misses of the memory: stacks of 2023 (PaddleNLP, FlagScale, DeepSpeed) hold a tenth more than their code accounts
-for; nanotron's runs do not say whether tensor parallelism splits sequences; four-bit adapters over FSDP come out too large.
+for; nanotron's runs do not say whether tensor parallelism splits sequences; four-bit adapters over FSDP come out too
+large.
 """
 
 
