@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
-from clusterwright.estimators.efficiency import ANY
 from clusterwright.noun import Noun
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ class Table(Noun):
 
     def of(self, framework: str, year: float, saving: Saving, model: str = "") -> Keeping:
         """The first stack whose words are in the framework's name and whose time has not passed, with ``saving``."""
-        name = ANY if framework == "any" else framework.lower()
+        name = "megatron" if framework == "any" else framework.lower()
         stack = next(s for s in self.keeping if year < s.until and any(word in name for word in s.match))
         return stack.model_copy(update=self._changes(stack, saving, model.lower()))
 

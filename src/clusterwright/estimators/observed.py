@@ -172,11 +172,17 @@ def job_of(observed: TrainingRun, known: Known) -> Job | str:
         node_of(observed, accelerator),
         sequence,
         precision,
-        observed.text("framework") or "any",
+        _framework(observed),
         observed.year,
         method,
         saving=saving_of(observed),
     )
+
+
+def _framework(observed: TrainingRun) -> str:
+    """As printed; "megatron" alone is what somebody ran, not its maker's recipe, which it means in a workload."""
+    text = observed.text("framework")
+    return "megatron-lm" if text == "megatron" else text or "any"
 
 
 def model_of(observed: TrainingRun, known: Known) -> Model | str:
