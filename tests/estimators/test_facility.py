@@ -112,7 +112,8 @@ def test_a_single_node_has_no_networks_of_its_own(plan: Plan) -> None:
     assert plan.chosen is not None
     one = plan.chosen.model_copy(update={"nodes": 1, "spares": 0})
     alone = facility.facility_of(plan, one, FIGURES, PARTS, RATES)
-    assert () == alone.networks
+    assert () == alone.networks == alone.choices == alone.needs
+    assert "network needed" not in {term.name for term in facility.terms_of(alone)}
     assert not any("storage network" in text for text in facility.warnings_of(alone))
 
 

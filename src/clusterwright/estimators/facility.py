@@ -87,7 +87,10 @@ def facility_of(
     if workload.training is not None:
         failures = failures_of(chosen, node.accelerators, figures, rates)
         storage = _storage(plan, chosen, workload, failures, figures, rates)
-        choices = adequacy.weigh_networks_of_plan(plan) if choices is None else choices
+        if nodes <= 1:
+            choices = ()  # nothing leaves the node
+        elif choices is None:
+            choices = adequacy.weigh_networks_of_plan(plan)
         needs = adequacy.needs_of(choices, chosen.estimate.cost_usd, chosen.estimate.step_time_s)
     ratio = workload.cluster.oversubscription if workload.cluster else 1.0
     compute = compute_network(node, nodes, ratio, parts)
