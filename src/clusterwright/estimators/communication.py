@@ -192,7 +192,7 @@ def _ring(wires: Wires, lay: Layouts, message: Floats, device: Device, domain: i
     local = collectives.local_ranks(lay.cp, lay.tp, domain)
     bandwidth = np.where(local < lay.cp, wires.out, wires.pair)
     ring = (lay.cp - 1) * collectives.send(message, bandwidth=bandwidth, latency=wires.near.latency)
-    hidden = 0.8 * device.attention_layer
+    hidden = 0.8 * device.attention
     return np.asarray(np.maximum(ring - hidden, 0.1 * ring) + np.maximum(2 * ring - 2 * hidden, 0.1 * ring))
 
 

@@ -51,6 +51,8 @@ class Device:
     """Of them, the gradients of weights."""
     attention: Floats
     elementwise: Floats
+    feed: Floats
+    """Of the weight products forward, those of the feed-forward part."""
     head: Floats
     forward: Floats
     """Forward pass of the stage's layers, for recompute."""
@@ -60,8 +62,6 @@ class Device:
     """Forward and backward of a layer as the stack runs it, without recompute."""
     host: Floats
     """Time to launch all kernels of the stage."""
-    attention_layer: Floats
-    """Forward time of one layer's attention, which ring attention hides its messages under."""
 
 
 def domain_of(job: Job) -> int:

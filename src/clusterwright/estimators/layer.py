@@ -103,6 +103,8 @@ class LayerTime:
     """Of them, the gradients of weights, which nothing waits for but the optimizer."""
     attention: Floats
     elementwise: Floats
+    feed: Floats
+    """Of the weight products forward, those of the feed-forward part."""
 
     @property
     def forward(self) -> Floats:
@@ -265,18 +267,18 @@ def layer(
     shared = hidden / tp if machine.stack.sequence_parallel else hidden + 0.0 * tp
     times = (np.zeros_like(tokens), np.zeros_like(tokens), np.zeros_like(tokens))
     attention, values = np.zeros_like(tokens), np.zeros_like(tokens)
-    projected = np.zeros_like(tokens)
+    projected, feed = np.zeros_like(tokens), np.zeros_like(tokens)
     if block.mixer is not None:
         times = _add(*(linear(machine, tokens, n, k) for n, k in mixer_products(block.mixer, hidden, tp)))
         attention = core_time(machine, block.mixer, tokens, tp, sequence)
         projected = width(block.mixer, tp)
     if block.feed is not None:
         fed, values = feed_products(machine, block.feed, hidden, tokens, tp, ep)
-        times = _add(times, fed)
+        times, feed = _add(times, fed), fed[0]
     moved = (
         machine.law.elementwise
         * tokens
         * work.elementwise_bytes(shared, values, projected, norms=block.norms, fused=machine.stack.fused)
     )
     elementwise = np.asarray(roofline.memory_bound_time(moved, machine.bandwidth), dtype=float)
-    return LayerTime(*times, attention, elementwise)
+    return LayerTime(*times, attention, elementwise, feed)

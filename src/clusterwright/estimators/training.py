@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clusterwright.estimators import keeping
 from clusterwright.estimators import layer as layers
 from clusterwright.estimators.calibrated import calibrated, place_of, spread_of
 from clusterwright.estimators.communication import Wires, communicate
@@ -144,11 +145,11 @@ def _shaped(found: Estimates, shape: tuple[int, ...]) -> Estimates:
 def _device(job: Job, machine: layers.Machine, lay: Layouts) -> Device:
     (tp, cp, ep, batch), where = distinct(lay.tp, lay.cp, lay.ep, lay.micro_batch)
     axes = (tp.astype(float), cp.astype(float), ep.astype(float), batch.astype(float))
-    total = np.zeros((6, len(tp)))
+    total = np.zeros((7, len(tp)))
     for block in job.model.kinds:
         one = layers.layer(machine, block, job.model.hidden, job.sequence_length, axes)
         total += block.count * np.array(
-            [one.products, one.backward, one.weight, one.attention, one.elementwise, one.forward]
+            [one.products, one.backward, one.weight, one.attention, one.elementwise, one.feed, one.forward]
         )
     tokens = axes[3] * job.sequence_length / axes[1]
     logits = layers.linear(machine, tokens, job.model.vocab / axes[0], job.model.hidden, wide=True)
@@ -160,14 +161,12 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> Device:
     padded = (count % slots != 0) & ((count + 2) % slots == 0)
     stage = np.where(padded, (count + 2) / lay.pp, stage)
     mean = total / count
-    products, backward, weight, attention, elementwise, forward = (row[where] for row in mean)
+    products, backward, weight, attention, elementwise, feed, forward = (row[where] for row in mean)
     last = np.where(padded, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
     layer_time = products + backward + (1 + machine.attention_backward) * attention + 3 * elementwise
     exposed_head = np.maximum(head[where] - np.maximum(stage - np.maximum(last, 0), 0) * layer_time, 0.0)
     busy, host = layer_time * machine.factor, _host(job, machine, lay) * stage
-    return Device(
-        products, backward, weight, attention, elementwise, exposed_head, forward, stage, busy, host, attention
-    )
+    return Device(products, backward, weight, attention, elementwise, feed, exposed_head, forward, stage, busy, host)
 
 
 def _host(job: Job, machine: layers.Machine, lay: Layouts) -> Floats:
@@ -196,12 +195,7 @@ def _step(
     products = (device.products + device.backward) * device.layers * factor
     attention = (1 + machine.attention_backward) * device.attention * device.layers * factor
     elementwise = 3.0 * device.elementwise * device.layers * factor
-    again = np.where(
-        lay.recompute == RECOMPUTES.index("full"),
-        device.forward,
-        np.where(lay.recompute == RECOMPUTES.index("selective"), device.attention, 0.0),
-    )
-    again = again * device.layers * factor
+    again = _again(job, lay, device) * device.layers * factor
     busy = products + attention + elementwise + again
     floor = np.maximum(device.host - (busy + talk["tp"] + talk["cp"] + talk["ep"]), 0.0)
     slot = {
@@ -232,6 +226,23 @@ def _step(
     so_far = np.asarray(sum(parts.values()), dtype=float)
     parts["stragglers"] = so_far * machine.law.straggle * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
     return {name: np.asarray(value, dtype=float) for name, value in parts.items()}
+
+
+def _again(job: Job, lay: Layouts, device: Device) -> Floats:
+    """Time in which a layer computes again what it did not keep [s]."""
+    dropped = job.saving.recomputed
+    way = keeping.shipped().of(job.framework, job.year, job.saving, job.model.name).selective
+    if dropped is not None:
+        some = device.attention * ("core_attn" in dropped) + device.feed * bool({"mlp", "moe"} & set(dropped))
+        some = some + device.elementwise * bool(set(dropped) - {"core_attn"})
+    elif way == "every second layer":
+        some = device.forward / 2
+    elif way == "every second product":
+        some = device.products / 2 + device.elementwise
+    else:
+        some = device.attention
+    full, selective = (lay.recompute == RECOMPUTES.index(name) for name in ("full", "selective"))
+    return np.where(full, device.forward, np.where(selective, some, 0.0))
 
 
 def model_flop_per_token(model: Model, sequence_length: int, *, frozen: bool = False) -> float:
