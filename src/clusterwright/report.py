@@ -171,9 +171,9 @@ def _need(facility: Facility) -> str:
         found = [f"{_size(least)} over {need.fabric.value} cost {least.cost_share:.1%} of a step"]
     if own is not None and own != least:
         found.append(f"the {_size(own)} of this cluster cost {own.cost_share:.1%}")
-    if need.next_up is not None and need.next_up_saves_usd and need.next_up_saves_usd >= 1:
-        more = f"{need.next_up.node_bits_per_s / 1e9:,.0f} Gb/s"
-        found.append(f"{more} would save {show_money(need.next_up_saves_usd)}")
+    more, saves = need.next_up, need.next_up_saves_usd or 0.0
+    if more is not None and saves >= 1 and (own is None or own.cost_share > more.cost_share):
+        found.append(f"{more.node_bits_per_s / 1e9:,.0f} Gb/s would save {show_money(saves)}")
     return "; ".join(found)
 
 
