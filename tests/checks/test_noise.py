@@ -40,6 +40,7 @@ SYSLOG = (
     "{day} {host} slurmd[{n}]: Launching batch job {n} for UID {n}",
     "{day} {host} slurmd[{n}]: [{n}.batch] done with job",
     "{day} {host} munged[{n}]: Info: created 1 authentication thread",
+    "{day} {host} irqbalance[{n}]: Cannot change IRQ {o} affinity: Input/output error",
     "{day} {host} ntpd[{n}]: kernel reports TIME_ERROR: 0x41: Clock Unsynchronized",
 )
 TRAINING = (
