@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,7 @@ MODES = ("async", "sync", "memory")
 SHOWN = 5
 """Causes and storage systems that are printed; the JSON document holds all."""
 A_NODE = 8
-"""Accelerators of a node, where the price of spares is told. [1]"""
+"""Accelerators of a node, where the price of spares is told and no plan says. [1]"""
 MOST_MIXED = 10_000_000
 """Accelerators of one kind. [1]"""
 PARAMETERS = 70.6e9
@@ -86,12 +86,13 @@ def command(  # noqa: PLR0917 - one argument an option
         "repair_s": repair_hours and repair_hours * HOUR,
     }
     rates = api.failure_rates(**{key: value for key, value in given.items() if value is not None})
+    a_node = A_NODE
     if plan_file is not None:
         from clusterwright.plan import read_plan, require_chosen
 
         plan = read_plan(plan_file)
         chosen = require_chosen(plan, plan_file)
-        accelerators = accelerators or chosen.accelerators
+        accelerators, a_node = accelerators or chosen.accelerators, chosen.accelerators // chosen.nodes
         checkpoint_bytes = checkpoint_bytes or chosen.storage.checkpoint_bytes
         write_bytes_per_s = write_bytes_per_s or chosen.storage.write_bytes_per_s
         usd_per_accelerator_hour = usd_per_accelerator_hour or chosen.offer.usd_per_accelerator_hour or None
@@ -110,7 +111,7 @@ def command(  # noqa: PLR0917 - one argument an option
     estimate = api.goodput(
         accelerators, checkpoint_bytes=size, write_bytes_per_s=write, mode=mode, interval_s=interval_s, rates=rates
     )
-    document = _document(estimate, rates, size, write, seed)
+    document: dict[str, Any] = _document(estimate, rates, size, write, seed)
     document["accelerators"], document["mode"] = accelerators, mode
     document["storage"] = _storage(estimate, size, read)
     document["causes"] = _causes(float(estimate.failures_per_day) * (1.0 - rates.reclaim_share))
@@ -126,7 +127,7 @@ def command(  # noqa: PLR0917 - one argument an option
         document["mix"] = mixture.model_dump(mode="json")
         document["warnings"] = [*_mix_warnings(mixture), *_warnings(estimate, rates, interval_s, repair_hours)]
     if a_day is not None:
-        document["spares_worth"] = _spares_worth(estimate, rates, accelerators, a_day)
+        document["spares_worth"] = _spares_worth(estimate, rates, -(-accelerators // a_node), a_day)
         document["worth"] = [
             {"change": i.change, "goodput": i.goodput, "usd_per_day": i.saves_usd}
             for i in what_would_help(accelerators, size, write, rates, cost_usd=a_day, mode=mode)
@@ -191,13 +192,11 @@ def _document(
     }
 
 
-def _spares_worth(
-    estimate: GoodputEstimate, rates: FailureRates, accelerators: int, a_day_usd: float
-) -> dict[str, object]:
-    """What the spares cost a day, and what waiting for repairs would; a node is taken to have eight accelerators."""
+def _spares_worth(estimate: GoodputEstimate, rates: FailureRates, nodes: int, a_day_usd: float) -> dict[str, object]:
+    """What the spares cost a day, and what waiting for repairs would."""
     from clusterwright.estimators.worth import worth_of_spares
 
-    nodes, spares = -(-accelerators // A_NODE), int(estimate.spares)
+    spares = int(estimate.spares)
     paid = a_day_usd * (nodes + spares) / nodes
     found = worth_of_spares(nodes, spares, float(estimate.goodput), float(estimate.mtbf_s), rates, cost_usd=paid)
     return {
@@ -291,28 +290,26 @@ def _mix_warnings(mixture: Mixture) -> list[str]:
     return told
 
 
-def _spares_text(document: dict[str, object]) -> str:
+def _spares_text(document: dict[str, Any]) -> str:
     """What the spares save, where a price is known and there are any."""
     from clusterwright.units import show_money
 
     worth = document.get("spares_worth")
-    if not isinstance(worth, dict) or not worth["spares"]:
+    if worth is None or not worth["spares"]:
         return ""
     saves = worth["saves_usd_per_day"]
     more = f"{show_money(abs(saves))} {'more' if saves >= 0 else 'less'} for each day's work"
     return f"; without them goodput {100 * worth['goodput_without']:.1f}%, {more}"
 
 
-def _causes_text(found: object) -> str:
+def _causes_text(found: list[dict[str, Any]]) -> str:
     """The most frequent causes."""
-    assert isinstance(found, list)  # noqa: S101 - built above
     shown = [f"{one['cause']} {one['share']:.0%}" for one in found[:SHOWN]]
     return f"{', '.join(shown)}, {len(found) - SHOWN} others"
 
 
-def _elsewhere_lines(found: object) -> list[str]:
+def _elsewhere_lines(found: list[dict[str, Any]]) -> list[str]:
     """The goodput at the rates of other clusters."""
-    assert isinstance(found, list)  # noqa: S101 - built above
     return [
         f"{'elsewhere' if number == 0 else '':<14}{100 * one['goodput']:.2f}% if it failed as often as "
         f"{one['cluster']} ({one['mtbf_s'] / 3600:,.0f} accelerator-hours)"
@@ -320,83 +317,103 @@ def _elsewhere_lines(found: object) -> list[str]:
     ]
 
 
-def _text(document: dict[str, object]) -> str:
+def _text(document: dict[str, Any]) -> str:
+    """The document for people, at the width of a page."""
     from clusterwright.report import wrapped
-    from clusterwright.units import show_bytes, show_duration
 
-    def number(key: str) -> float:
-        return float(str(document[key]))
-
-    def share(key: str) -> str:
-        return f"{100.0 * number(key):.2f}%"
-
-    carlo = document["monte_carlo"]
-    assert isinstance(carlo, dict)  # noqa: S101 - built above
-    low, high = carlo["interval"]
-    optima = ", ".join(f"{name} {show_duration(number(f'interval_{name}_s'))}" for name in ("young", "daly", "exact"))
-    lost = f"saving {share('stall_share')}, restarting {share('restart_share')}, redoing {share('rework_share')}"
-    each = f"{number('mtbf_hours_per_accelerator'):,.0f} accelerator-hours"
-    saving = f"{show_bytes(number('checkpoint_bytes'))} at {number('write_bytes_per_s') / 1e9:,.1f} GB/s"
-    stall = f"{document['mode']}: stops the job for {show_duration(number('checkpoint_stall_s'))}"
-    agrees = "agrees" if carlo["agrees"] else "DISAGREES"
     lines = [
-        f"{document['accelerators']:,} accelerators, one interruption per {each}",
-        "",
-        f"failures      {number('failures_per_day'):.2f} a day, one in {show_duration(number('mtbf_s'))}",
-        f"checkpoint    {saving}, {stall}",
-        f"interval      {show_duration(number('checkpoint_interval_s'))} (optimum: {optima})",
-        f"goodput       {share('goodput')}",
-        f"  lost to     {lost}",
-        f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
+        *_job_lines(document),
         wrapped("causes", _causes_text(document["causes"])),
         *_elsewhere_lines(document["elsewhere"]),
         wrapped("spares", f"{document['spares']} (nodes) suffice 99% of the time{_spares_text(document)}"),
+        f"straggler     {_straggler_text(document['straggler'])}",
+        *(_mixture_lines(document["mix"]) if "mix" in document else ()),
+        *_storage_lines(document["storage"]),
     ]
-    straggler = document["straggler"]
-    assert isinstance(straggler, dict)  # noqa: S101 - built above
-    lost = straggler["lost_usd_per_day"]
-    cost = "" if lost is None else f", ${lost:,.0f} a day lost"
-    lines.append(f"straggler     one at {100 * straggler['slowest']:g}% makes all of them that slow{cost}")
-    mixture = document.get("mix")
-    if isinstance(mixture, dict):
-        kinds = [
-            f"{k['count']:,} {k['accelerator']} of {k['flop_per_s'] / 1e12:,.0f} TFLOP/s" for k in mixture["kinds"]
+    if "worth" in document:
+        lines += ["", "what it would be worth"]
+        lines += [
+            f"  {w['change']:<50} {100 * w['goodput']:.2f}%  ${w['usd_per_day']:,.0f} a day" for w in document["worth"]
         ]
-        lost = mixture["lost_usd_per_day"]
-        cost = "" if lost is None else f", ${lost:,.0f} a day lost"
-        lines.append(f"mix           {100 * mixture['synchronous_share']:.0f}% of the paid speed{cost}")
-        lines += [f"              {kind}" for kind in kinds]
-    storage = document["storage"]
-    assert isinstance(storage, dict)  # noqa: S101 - built above
-    rates_needed = [storage[key] / 1e9 for key in ("sync_write_bytes_per_s", "async_write_bytes_per_s")]
-    able = [
-        f"{s['name']}, {s['scale']}: {s['write_bytes_per_s'] / 1e9:,.1f} GB/s{' (advised)' if s['guideline'] else ''}"
-        for s in storage["deliverers"][:SHOWN]
+    for title in ("warnings", "sources"):
+        if document[title]:
+            lines += ["", title, *(wrapped("  ", text, 4) for text in document[title])]
+    return "\n".join(lines)
+
+
+def _job_lines(document: dict[str, Any]) -> list[str]:
+    """How often the job stops, how often it saves, and what of its time is useful."""
+    from clusterwright.units import show_bytes, show_duration
+
+    carlo = document["monte_carlo"]
+    low, high = carlo["interval"]
+    optima = ", ".join(f"{name} {show_duration(document[f'interval_{name}_s'])}" for name in ("young", "daly", "exact"))
+    shares = (("saving", "stall_share"), ("restarting", "restart_share"), ("redoing", "rework_share"))
+    lost = ", ".join(f"{word} {100 * document[key]:.2f}%" for word, key in shares)
+    saving = f"{show_bytes(document['checkpoint_bytes'])} at {document['write_bytes_per_s'] / 1e9:,.1f} GB/s"
+    stall = f"{document['mode']}: stops the job for {show_duration(document['checkpoint_stall_s'])}"
+    agrees = "agrees" if carlo["agrees"] else "DISAGREES"
+    each = f"{document['mtbf_hours_per_accelerator']:,.0f} accelerator-hours"
+    return [
+        f"{document['accelerators']:,} accelerators, one interruption per {each}",
+        "",
+        f"failures      {document['failures_per_day']:.2f} a day, one in {show_duration(document['mtbf_s'])}",
+        f"checkpoint    {saving}, {stall}",
+        f"interval      {show_duration(document['checkpoint_interval_s'])} (optimum: {optima})",
+        f"goodput       {100 * document['goodput']:.2f}%",
+        f"  lost to     {lost}",
+        f"Monte Carlo   {100 * low:.2f}% to {100 * high:.2f}% (99%, {carlo['replicas']} histories): {agrees}",
     ]
-    lines += [
-        f"storage       {rates_needed[0]:,.1f} GB/s keeps synchronous saves under 1% of the time",
-        f"              {rates_needed[1]:,.1f} GB/s writes one checkpoint behind in each interval",
+
+
+def _straggler_text(straggler: dict[str, Any]) -> str:
+    """What one slow accelerator does to all."""
+    return f"one at {100 * straggler['slowest']:g}% makes all of them that slow{_lost(straggler)}"
+
+
+def _mixture_lines(mixture: dict[str, Any]) -> list[str]:
+    """What mixing kinds leaves of the speed that is paid."""
+    return [
+        f"mix           {100 * mixture['synchronous_share']:.0f}% of the paid speed{_lost(mixture)}",
+        *(
+            f"              {k['count']:,} {k['accelerator']} of {k['flop_per_s'] / 1e12:,.0f} TFLOP/s"
+            for k in mixture["kinds"]
+        ),
+    ]
+
+
+def _lost(found: dict[str, Any]) -> str:
+    """Dollars a day, where a price is known."""
+    usd = found["lost_usd_per_day"]
+    return "" if usd is None else f", ${usd:,.0f} a day lost"
+
+
+def _storage_lines(storage: dict[str, Any]) -> list[str]:
+    """What saves and data ask of storage, and who was measured to deliver it."""
+    from clusterwright.units import show_bytes
+
+    sync, behind = (storage[f"{mode}_write_bytes_per_s"] / 1e9 for mode in ("sync", "async"))
+    lines = [
+        f"storage       {sync:,.1f} GB/s keeps synchronous saves under 1% of the time",
+        f"              {behind:,.1f} GB/s writes one checkpoint behind in each interval",
         f"              {show_bytes(storage['capacity_bytes'])} hold ten checkpoints",
-        "written that fast elsewhere" if able else "written that fast nowhere that was measured",
-        *(wrapped("  ", system, 4) for system in able),
+        *_systems("written", "write_bytes_per_s", storage["deliverers"]),
     ]
     if storage["read_bytes_per_s"]:
-        readers = [
-            f"{r['name']}, {r['scale']}: {r['read_bytes_per_s'] / 1e9:,.1f} GB/s"
-            + (" (advised)" if r["guideline"] else "")
-            for r in storage["readers"][:SHOWN]
-        ]
         lines += [
             f"data          {storage['read_bytes_per_s'] / 1e9:,.3g} GB/s must be read",
-            "read that fast elsewhere" if readers else "read that fast nowhere that was measured",
-            *(wrapped("  ", system, 4) for system in readers),
+            *_systems("read", "read_bytes_per_s", storage["readers"]),
         ]
-    worth = document.get("worth")
-    if isinstance(worth, list):
-        lines += ["", "what it would be worth"]
-        lines += [f"  {w['change']:<50} {100 * w['goodput']:.2f}%  ${w['usd_per_day']:,.0f} a day" for w in worth]
-    for title in ("warnings", "sources"):
-        texts = document[title]
-        if isinstance(texts, list) and texts:
-            lines += ["", title, *(wrapped("  ", text, 4) for text in texts)]
-    return "\n".join(lines)
+    return lines
+
+
+def _systems(done: str, key: str, systems: list[dict[str, Any]]) -> list[str]:
+    """The first systems that do it as fast."""
+    from clusterwright.report import wrapped
+
+    shown = [
+        f"{s['name']}, {s['scale']}: {s[key] / 1e9:,.1f} GB/s{' (advised)' if s['guideline'] else ''}"
+        for s in systems[:SHOWN]
+    ]
+    head = f"{done} that fast {'elsewhere' if shown else 'nowhere that was measured'}"
+    return [head, *(wrapped("  ", system, 4) for system in shown)]
