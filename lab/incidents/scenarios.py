@@ -603,3 +603,15 @@ def restarted(records: Path, scratch: Path) -> None:
         made.start(*STEPS, "--mistake=shape:5:8")
         made.finish(90)
         made.kernel_logs()
+
+
+@scenario(
+    Label("node3 loses its power: everything on it ends at once", "node3", cause_words=("silent", "printed nothing"))
+)
+def dead_node(records: Path, scratch: Path) -> None:
+    """A node that is gone: its logs end in the middle, nobody says good-bye."""
+    with job(records, scratch) as made:
+        made.start(*STEPS)
+        made.reach("step 8/")
+        os.kill(made.cluster.node("node3").init, signal.SIGKILL)
+        made.finish(60)
