@@ -32,6 +32,7 @@ HELD, KILLED = "worker-held", "elastic-sigkill"
 """Faults: the launcher could not end a worker; a worker ended by signal 9."""
 ENOUGH_OTHERS = 2
 MANY_VICTIMS = 3
+SHOWN_RANKS = 8
 DISAGREEING = frozenset({"gloo-size", "collective-mismatch"})
 """What either of two ranks prints that do not fit together."""
 KEPT_FINDINGS = 40
@@ -228,8 +229,23 @@ def _everywhere(roots: list[Seen], echoes: list[Seen], known: int) -> tuple[list
     victims = first.judgement.name in WAITING | DISAGREEING
     if victims or first.judgement.scope != "job" or len(ranks) < max(MANY_VICTIMS, known // 2 + 1):
         return roots, echoes
-    _unplace(first, same, f"printed by {len(ranks)} ranks: the same on all, so it is no matter of one node")
+    _unplace(
+        first,
+        same,
+        f"printed by {len(ranks)} ranks ({_listed(ranks)}): the same on all, so it is no matter of one node",
+    )
     return [root for root in roots if root is first or root not in same], [*same[1:], *echoes]
+
+
+def _listed(ranks: set[str | None]) -> str:
+    """Ranks, and nodes of which no rank is known.
+
+    >>> _listed({"10", "9", "node-1"})
+    'ranks 9, 10, node-1'
+    """
+    names = sorted((name for name in ranks if name), key=lambda name: (not name.isdigit(), len(name), name))
+    shown = ", ".join(names[:SHOWN_RANKS]) + (", ..." if len(names) > SHOWN_RANKS else "")
+    return f"ranks {shown}" if names and names[0].isdigit() else shown
 
 
 def _unplace(first: Seen, same: list[Seen], because: str) -> None:
@@ -251,7 +267,7 @@ def _victims(roots: list[Seen], echoes: list[Seen]) -> tuple[list[Seen], list[Se
     if len(ranks) < MANY_VICTIMS or len({root.judgement.name for root in roots}) > 1:
         return roots, echoes
     first = roots[0]
-    _unplace(first, roots, f"printed by {len(ranks)} ranks or nodes, none of which is the place")
+    _unplace(first, roots, f"printed by {len(ranks)} ranks or nodes ({_listed(ranks)}), none of which is the place")
     return [first], sorted([*roots[1:], *echoes], key=lambda one: one.order)
 
 
