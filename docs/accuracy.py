@@ -8,6 +8,7 @@ from pathlib import Path
 
 from clusterwright.catalog import load
 from clusterwright.drawing.scatter import draw
+from clusterwright.estimators.efficiency import shipped
 from clusterwright.validation import Scoreboard, validate_shipped
 from clusterwright.validation.ranking import summarise
 from clusterwright.validation.scoreboard import pair_of
@@ -135,6 +136,26 @@ def resisting(board: Scoreboard) -> list[str]:
     return lines
 
 
+def kernels() -> list[str]:
+    """Rows of the table of kernel curves: what is sustained, and the error against the measured kernels."""
+    lines = [
+        "\n## Kernels\n",
+        "Sustained share of the dense peak on large sizes as short kernels measure it, what of it lasts through a training",
+        "step, and the median error of the curve against the measured kernels (of NVIDIA parts from aiconfigurator-core",
+        "0.12.0, Apache-2.0; no error: carried over from single figures). `calibration/fit_kernels.py` writes the curves.",
+        "",
+        "| architecture | kernel | share | lasts | error |",
+        "|---|---|--:|--:|--:|",
+    ]
+    for name, curve in shipped().architecture.items():
+        for kind in ("bf16", "fp8", "fp4", "attention"):
+            one = getattr(curve, kind)
+            if kind in ("bf16", "attention") or one.error:
+                error = f"{one.error:.1%}" if one.error else "-"
+                lines.append(f"| {name} | {kind} | {one.share:.2f} | {one.sustained:.2f} | {error} |")
+    return lines
+
+
 def page(board: Scoreboard) -> str:
     """The whole page."""
     share = board.coverage_by_split()["check"]
@@ -142,7 +163,7 @@ def page(board: Scoreboard) -> str:
     lines.append(f"The 80% interval holds {share:.1%} of the *check* runs.")
     lines += table("Step time", board, "step") + table("Peak memory", board, "memory")
     lines.append(MEMORY.rstrip())
-    lines += effects(board) + ranking(board) + resisting(board)
+    lines += effects(board) + ranking(board) + resisting(board) + kernels()
     return "\n".join(lines) + "\n"
 
 
