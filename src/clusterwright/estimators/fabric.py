@@ -19,7 +19,7 @@ from clusterwright.term import Kind, Term
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clusterwright.hardware import FabricParts
+    from clusterwright.hardware import FabricParts, Node
     from clusterwright.laws.fabric import ClosCounts
     from clusterwright.units import Count, Share
 
@@ -150,6 +150,26 @@ def design_fabric(  # noqa: PLR0917 - one argument for each thing a designer cho
         bisection_bytes_per_s=float(laws.bisection_bandwidth(nodes * nics, nic_bits_per_s / 8.0, ratio)),
         most_hops=int(laws.most_hops(counts.tiers)),
     )
+
+
+def join_nodes(node: Node, nodes: int, radix: int, oversubscription: float, parts: FabricParts) -> FabricDesign | None:
+    """The network of some nodes by the first topology that holds them; none for a single one, or where none does.
+
+    Args:
+        node: What is joined.
+        nodes: Spares included [1].
+        radix: Ports of a switch at the speed of the node's NICs [1].
+        oversubscription: Leaf bandwidth down over up [1].
+        parts: Prices and power.
+    """
+    if nodes <= 1 or not node.scales_out:
+        return None
+    for topology in Topology:
+        try:
+            return design_fabric(nodes, node.nics, node.nic_bits_per_s, radix, topology, oversubscription, parts)
+        except InfeasibleError:
+            continue
+    return None
 
 
 def _check(nodes: int, nics: int, nic_bits_per_s: float, radix: int, oversubscription: float) -> None:

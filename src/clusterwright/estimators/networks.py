@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from clusterwright.errors import InfeasibleError
-from clusterwright.estimators.fabric import Topology, design_fabric, fabric_power
+from clusterwright.estimators.fabric import Topology, design_fabric, fabric_power, join_nodes
 from clusterwright.facility import CapexPart, Network, Rail
 from clusterwright.hardware import FabricDesign
 from clusterwright.laws import fabric as laws
@@ -41,16 +41,8 @@ def compute_network(node: Node, nodes: int, oversubscription: float, parts: Fabr
         oversubscription: Leaf bandwidth down over up [1].
         parts: Switches, prices and power.
     """
-    if nodes <= 1 or not node.scales_out:
-        return None
-    radix = radix_for(node, parts)
-    for topology in (Topology.SHARED_SPINE, Topology.INDEPENDENT_RAILS):
-        try:
-            design = design_fabric(nodes, node.nics, node.nic_bits_per_s, radix, topology, oversubscription, parts)
-        except InfeasibleError:
-            continue
-        return network_of("compute", design, parts)
-    return None
+    design = join_nodes(node, nodes, radix_for(node, parts), oversubscription, parts)
+    return None if design is None else network_of("compute", design, parts)
 
 
 def radix_for(node: Node, parts: FabricParts) -> int:

@@ -1,8 +1,8 @@
 """What owning a cluster costs over the time it is kept: capital, what is left of it, and everything that runs on.
 
 Every part stands by itself, over arrays of node counts, and the same parts as a tree that explains itself. A part may
-be left out, and is then told as such; none is hidden. Not in any part: the networks for storage and
-management, taxes, the building of a hall, software licences, and the work of moving in.
+be left out, and is then told as such; none is hidden. Not in any part: the networks for storage and management, taxes,
+the building of a hall, software licences, and the work of moving in.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clusterwright.errors import InfeasibleError
 from clusterwright.estimators.fabric import (
     Topology,
-    design_fabric,
     explain_fabric,
     fabric_capex,
     fabric_counts,
     fabric_power,
+    join_nodes,
 )
 from clusterwright.laws import money
 from clusterwright.laws.power import site_power
@@ -167,7 +166,7 @@ def _fabric(owned: Owned, nodes: Count) -> tuple[Floats, Floats]:
     if not node.scales_out:
         return nothing, nothing
     price, power, open_ = nothing, nothing, count > 1
-    for topology in (Topology.SHARED_SPINE, Topology.INDEPENDENT_RAILS):
+    for topology in Topology:
         counts = fabric_counts(np.maximum(count, 1), node.nics, owned.radix, topology, owned.oversubscription)
         here = open_ & (counts.tiers > 0)
         price = np.where(here, fabric_capex(counts, node.nic_bits_per_s, owned.radix, parts), price)
@@ -259,18 +258,8 @@ def _factors(owned: Owned, key: str, nodes: int, bought: dict[str, float]) -> tu
 
 def _designed(owned: Owned, nodes: int) -> tuple[Term, ...]:
     """Switches by tier and links by kind of the network, each with its price."""
-    node = owned.node
-    if nodes <= 1 or not node.scales_out:
-        return ()
-    for topology in Topology:
-        try:
-            design = design_fabric(
-                nodes, node.nics, node.nic_bits_per_s, owned.radix, topology, owned.oversubscription, owned.fabric
-            )
-        except InfeasibleError:
-            continue
-        return explain_fabric(design, owned.fabric).parts
-    return ()
+    design = join_nodes(owned.node, nodes, owned.radix, owned.oversubscription, owned.fabric)
+    return () if design is None else explain_fabric(design, owned.fabric).parts
 
 
 def _law(name: str, value: float, unit: str, source: str) -> Term:
