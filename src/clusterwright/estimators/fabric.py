@@ -31,7 +31,7 @@ MOST_ENDPOINTS = 2**40
 
 
 class Topology(StrEnum):
-    """The two rules that people build."""
+    """The two rules that people build; the first that holds the nodes is taken."""
 
     SHARED_SPINE = "shared-spine"
     INDEPENDENT_RAILS = "independent-rails"
