@@ -44,6 +44,11 @@ def test_one_node_needs_no_compute_network(node: Node) -> None:
     assert networks.compute_network(node, 1, 1.0, PARTS) is None
 
 
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_nodes_without_nics_have_no_compute_network(nodes: int) -> None:
+    assert networks.compute_network(catalog.load().node("pc-rtx-4090"), nodes, 1.0, PARTS) is None
+
+
 def test_what_has_no_price_is_named_and_never_guessed() -> None:
     found = networks.management_network(100, 30, FIGURES)
     assert found.capex_usd is None

@@ -41,6 +41,8 @@ def compute_network(node: Node, nodes: int, oversubscription: float, parts: Fabr
         oversubscription: Leaf bandwidth down over up [1].
         parts: Switches, prices and power.
     """
+    if not node.scales_out:
+        return None
     design = join_nodes(node, nodes, radix_for(node, parts), oversubscription, parts)
     return None if design is None else network_of("compute", design, parts)
 
