@@ -345,19 +345,20 @@ def _job_lines(document: dict[str, Any]) -> list[str]:
     """How often the job stops, how often it saves, and what of its time is useful."""
     from clusterwright.units import show_bytes, show_duration
 
-    carlo = document["monte_carlo"]
+    carlo, often = document["monte_carlo"], document["failures_per_day"]
+    a_day = f"{often:.2f}" if often >= 0.01 else f"{often:.1g}"  # noqa: PLR2004 - of two decimals nothing would be left
     low, high = carlo["interval"]
     optima = ", ".join(f"{name} {show_duration(document[f'interval_{name}_s'])}" for name in ("young", "daly", "exact"))
     shares = (("saving", "stall_share"), ("restarting", "restart_share"), ("redoing", "rework_share"))
     lost = ", ".join(f"{word} {100 * document[key]:.2f}%" for word, key in shares)
-    saving = f"{show_bytes(document['checkpoint_bytes'])} at {document['write_bytes_per_s'] / 1e9:,.1f} GB/s"
+    saving = f"{show_bytes(document['checkpoint_bytes'])} at {show_bytes(document['write_bytes_per_s'])}/s"
     stall = f"{document['mode']}: stops the job for {show_duration(document['checkpoint_stall_s'])}"
     agrees = "agrees" if carlo["agrees"] else "DISAGREES"
     each = f"{document['mtbf_hours_per_accelerator']:,.0f} accelerator-hours"
     return [
         f"{document['accelerators']:,} accelerators, one interruption per {each}",
         "",
-        f"failures      {document['failures_per_day']:.2f} a day, one in {show_duration(document['mtbf_s'])}",
+        f"failures      {a_day} a day, one in {show_duration(document['mtbf_s'])}",
         f"checkpoint    {saving}, {stall}",
         f"interval      {show_duration(document['checkpoint_interval_s'])} (optimum: {optima})",
         f"goodput       {100 * document['goodput']:.2f}%",
@@ -392,10 +393,10 @@ def _storage_lines(storage: dict[str, Any]) -> list[str]:
     """What saves and data ask of storage, and who was measured to deliver it."""
     from clusterwright.units import show_bytes
 
-    sync, behind = (storage[f"{mode}_write_bytes_per_s"] / 1e9 for mode in ("sync", "async"))
+    sync, behind = (show_bytes(storage[f"{mode}_write_bytes_per_s"]) for mode in ("sync", "async"))
     lines = [
-        f"storage       {sync:,.1f} GB/s keeps synchronous saves under 1% of the time",
-        f"              {behind:,.1f} GB/s writes one checkpoint behind in each interval",
+        f"storage       {sync}/s keeps synchronous saves under 1% of the time",
+        f"              {behind}/s writes one checkpoint behind in each interval",
         f"              {show_bytes(storage['capacity_bytes'])} hold ten checkpoints",
         *_systems("written", "write_bytes_per_s", storage["deliverers"]),
     ]
