@@ -247,7 +247,8 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, wa
     exposed_once = exposed(np.where(sharded, scatter, reduce), BACKWARD * window, stack.hidden.dp) + np.where(
         sharded, exposed(gathers, (1 - BACKWARD) * window, stack.hidden.dp), 0.0
     )
-    each = 2 * gathers + scatter
+    replicas = ranks / inner  # hybrid sharding adds up the shards' gradients over the groups that hold a whole copy
+    each = 2 * gathers + scatter + wires.reduce(gradients / inner, replicas, stride * inner, domain, buckets)
     times = np.where(lay.pp > 1, 1, micro_batches)  # under a pipeline the weights stay gathered for the whole step
     exposed_each = np.maximum(exposed(each, compute, stack.hidden.dp), each / np.maximum(device.layers, 1)) * times
     owners = np.where(sharded, ranks, 1.0)
