@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from clusterwright.errors import InputError
+from clusterwright.search.design import design
 from clusterwright.search.question import Answer, Asked, ask
 from tests.search.conftest import wish
 
@@ -63,3 +64,89 @@ def test_accelerators_that_do_not_divide_are_no_fault_of_the_batch(known: Known)
     with pytest.raises(InputError) as caught:
         answer(known, accelerators=44, tp=2, pp=4)
     assert "global_batch" not in str(caught.value)
+
+
+OPEN = {"training": {"framework": "any"}}
+CLUSTER = {
+    "node": "dgx-h100", "nodes": 4, "nic_gbps": 200, "oversubscription": 2.0, "storage_write": "2 GB/s",
+    "usd_per_hour": 640.0,
+}  # fmt: skip
+WISHES: dict[str, dict[str, Any]] = {
+    "rented": OPEN,
+    "rented on demand, the quickest": {
+        **OPEN, "constraints": {"terms": ["on-demand"], "budget": "100k USD"}, "prefer": {"objective": "time"},
+    },
+    "rented, precision open": {"training": {"framework": "any", "precision": "any"}},
+    "of torchtitan": {"training": {"framework": "torchtitan"}},
+    "owned": {
+        **OPEN, "constraints": {
+            "own": True, "horizon": "3 years", "utilisation": 0.9, "terms": ["reserved"], "accelerators": ["b200-sxm"],
+        },
+    },
+    "a cluster": {**OPEN, "constraints": {"accelerators": None, "max_accelerators": None}, "cluster": CLUSTER},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("which", WISHES)
+def test_the_estimate_of_what_a_plan_chose_is_what_the_plan_says(known: Known, which: str, *, named: bool) -> None:
+    asked = wish(**WISHES[which])
+    plan = design(asked, known)
+    chosen = plan.chosen
+    assert chosen is not None
+    assert ("owned" in which, "cluster" in which) == (chosen.offer.term == "owned", chosen.offer.term == "own")
+    names = ("tp", "cp", "pp", "vpp", "ep", "micro_batch", "recompute", "sharding")
+    found = ask(
+        Asked(
+            chosen.accelerator, chosen.accelerators, **{name: getattr(chosen.layout, name) for name in names},
+            node=chosen.node if named else None,
+        ),
+        asked,
+        known,
+    )  # fmt: skip
+    assert found.fits
+    assert found.framework == plan.workload["training"]["framework"]
+    assert found.candidate == chosen
+    assert found.terms == plan.terms
+
+
+def test_the_framework_asked_for_is_the_one_that_is_estimated(known: Known) -> None:
+    several = [answer(known, accelerators=16, pp=1, tp=1, framework=name) for name in ("megatron", "torchtitan")]
+    assert ["megatron", "torchtitan"] == [one.framework for one in several]
+    assert several[0].candidate.estimate.step_time_s != several[1].candidate.estimate.step_time_s
+    assert ["distopt", "hsdp"] == [one.candidate.layout.sharding for one in several]
+
+
+def test_a_layout_of_one_framework_alone_is_taken_for_its(known: Known) -> None:
+    found = answer(known, training={"framework": "any"}, accelerators=16, pp=1, tp=1, sharding="zero3")
+    assert "deepspeed" == found.framework
+
+
+def test_a_price_that_the_constraints_allow_goes_before_a_cheaper_one(known: Known) -> None:
+    layout = Asked("h100-sxm", 32, tp=2, pp=4, recompute="full")
+    cheap, dear, none = (
+        ask(layout, wish(constraints=limits), known)
+        for limits in ({}, {"terms": ["on-demand"]}, {"terms": ["on-demand"], "providers": ["runpod"]})
+    )
+    assert "on-demand" == dear.candidate.offer.term
+    assert cheap.candidate.estimate.cost_usd < dear.candidate.estimate.cost_usd
+    assert "is allowed" in dear.priced
+    assert "allow none" in none.priced
+
+
+def test_another_node_than_the_clusters_has_neither_its_price_nor_its_network(known: Known) -> None:
+    asked = wish(constraints={"accelerators": None, "max_accelerators": None}, cluster=CLUSTER)
+    own, other = (
+        ask(Asked("h100-sxm", 32, tp=2, pp=4, recompute="full", node=node), asked, known)
+        for node in ("dgx-h100", "a3-megagpu-8g")
+    )
+    assert ["own", False] == [own.candidate.offer.provider, other.candidate.offer.provider == "own"]
+    assert 200e9 == own.candidate.fabric.nic_bits_per_s
+    alone = ask(Asked("h100-sxm", 32, tp=2, pp=4, recompute="full", node="a3-megagpu-8g"), wish(), known)
+    assert alone.candidate == other.candidate
+
+
+def test_an_accelerator_that_the_cluster_lacks_is_named(known: Known) -> None:
+    asked = wish(constraints={"accelerators": None, "max_accelerators": None}, cluster=CLUSTER)
+    with pytest.raises(InputError, match=r"b200-sxm.*dgx-h100 has h100-sxm"):
+        ask(Asked("b200-sxm", 32), asked, known)

@@ -29,9 +29,11 @@ DEGREE = click.IntRange(min=1, max=2**24)
 @click.option("--recompute", type=click.Choice(["none", "selective", "full"]), default="none", show_default=True)
 @click.option("--sharding", type=click.Choice(["none", "zero1", "zero2", "zero3", "fsdp", "hsdp", "distopt"]),
               help="Of the states over data parallelism [default: as the framework usually does].")  # fmt: skip
+@click.option("--framework", type=click.Choice(["megatron", "torchtitan", "fsdp", "deepspeed"]),
+              help="That trains [default: the workload's; where that is open, the one a plan would take].")  # fmt: skip
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp8", "mxfp8", "nvfp4"]),
               help="Of matrix products [default: the workload's].")  # fmt: skip
-@click.option("--node", help="Catalogue name of the node [default: the cheapest that holds the job].")
+@click.option("--node", help="Catalogue name of the node [default: the cluster's, or the cheapest].")
 @click.option("--catalog", type=click.Path(path_type=Path), help="Folder with your own parts and prices.")
 @click.option("--calibration", type=click.Path(path_type=Path), help="Factors fitted to your own runs.")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -52,12 +54,15 @@ def command(
             **answer.candidate.model_dump(mode="json"),
             "fits": answer.fits,
             "why": answer.why,
+            "framework": answer.framework,
+            "priced": answer.priced,
             "terms": answer.terms.model_dump(mode="json"),
         }
         print(json.dumps(document, indent=2, allow_nan=False))
     else:
         verdict = "fits" if answer.fits else "DOES NOT FIT"
         report.show_candidate(answer.candidate, sys.stdout, title=f"{verdict}; {answer.why}")
+        report.show_lines("Taken", (f"framework {answer.framework}", f"price: {answer.priced}"), sys.stdout)
         report.show_term(answer.terms, (), sys.stdout)
     if not answer.fits:
         click.echo(f"does not fit; {answer.why}", err=True)

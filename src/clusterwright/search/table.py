@@ -194,9 +194,13 @@ def _evaluated(task: _Task) -> _Evaluated:
         several.append(best_by_nodes(job, space, useful, cheapest, one.training.steps, setting.calibration))
         legal += space.legal
         refused.update(space.refused)
-    first = task.software[0].framework
-    handicaps = [1.0 if one.framework == first else ANOTHER_FRAMEWORK for one in task.software]
-    return _Evaluated(best_of(several, handicaps, setting.model.layers), useful, legal, refused)
+    factors = handicaps(task.software, task.software[0])
+    return _Evaluated(best_of(several, factors, setting.model.layers), useful, legal, refused)
+
+
+def handicaps(software: Sequence[Software], first: Software) -> list[float]:
+    """Factors on the times of several kinds of software when one of them is chosen [1]."""
+    return [1.0 if one.framework == first.framework else ANOTHER_FRAMEWORK for one in software]
 
 
 def _space(setting: Setting, kind: Kind, task: _Task) -> Space:
@@ -212,6 +216,11 @@ def _nodes(space: Space, a_node: int) -> NDArray[np.int64]:
 def tabulate(table: Table, setting: Setting | None = None, groups: tuple[Group, ...] | None = None) -> Table:
     """The same rows in the same order under another setting, or with other figures of their layouts."""
     return _table(setting or table.setting, groups or table.groups, table.counts, table.refused)
+
+
+def weighed(setting: Setting, groups: tuple[Group, ...]) -> Table:
+    """Layouts that are given as a table; nothing was searched."""
+    return _table(setting, groups, {}, {})
 
 
 def _table(setting: Setting, groups: tuple[Group, ...], counts: Mapping[str, int], refused: Mapping[str, int]) -> Table:
