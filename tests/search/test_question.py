@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from clusterwright.errors import InputError
 from clusterwright.search.design import design
 from clusterwright.search.question import Answer, Asked, ask
-from tests.search.conftest import wish
+from tests.search.conftest import SMALL, wish
 
 if TYPE_CHECKING:
     from clusterwright.search.design import Known
@@ -120,6 +121,15 @@ def test_the_framework_asked_for_is_the_one_that_is_estimated(known: Known) -> N
 def test_a_layout_of_one_framework_alone_is_taken_for_its(known: Known) -> None:
     found = answer(known, training={"framework": "any"}, accelerators=16, pp=1, tp=1, sharding="zero3")
     assert "deepspeed" == found.framework
+
+
+def test_where_no_usual_sharding_fits_another_that_does_is_taken(known: Known) -> None:
+    large = SMALL.model_copy(update={"blocks": (SMALL.blocks[0].model_copy(update={"count": 96}),)})
+    layout = Asked("h100-sxm", 16, recompute="full")
+    found = ask(layout, wish(model=large, training={"framework": "any"}), known)
+    assert found.fits
+    usual = ask(replace(layout, framework="megatron"), wish(model=large), known)
+    assert ("distopt", False) == (usual.candidate.layout.sharding, usual.fits)
 
 
 def test_a_price_that_the_constraints_allow_goes_before_a_cheaper_one(known: Known) -> None:

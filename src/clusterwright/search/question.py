@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from clusterwright.term import Term
     from clusterwright.workload import Training, Workload
 
+    Stacks = list[tuple[Software, Layout]]
+
 TERMS = ("on-demand", "spot", "reserved", "capacity-block")
 
 
@@ -113,10 +115,11 @@ def _where(asked: Asked, wish: Wish) -> Wish:
     return replace(wish, workload=wish.workload.model_copy(update={"cluster": None}))
 
 
-def _stacks(asked: Asked, wish: Wish, setting: Setting, kind: Kind) -> list[tuple[Software, Layout]]:
-    """The software that a plan would try for the layout, each with what it makes of it.
+def _stacks(asked: Asked, wish: Wish, setting: Setting, kind: Kind) -> list[Stacks]:
+    """The software that a plan would try for the layout, each with what it makes of it; then where those do not fit.
 
-    What no software is planned with is estimated under the first that can run it.
+    What no software is planned with is estimated under the first that can run it. Where the framework is open and no
+    sharding is given, every other sharding comes second.
 
     Raises:
         InputError: none can; names every fault under the first.
@@ -128,7 +131,16 @@ def _stacks(asked: Asked, wish: Wish, setting: Setting, kind: Kind) -> list[tupl
     able = [one for one, found in zip(tried, faults, strict=True) if not found]
     if not able:
         raise InputError("; ".join(faults[0]))
-    return [(one, layout) for one, layout in able if _planned(one.framework, layout, setting.model)] or able[:1]
+    first = [(one, layout) for one, layout in able if _planned(one.framework, layout, setting.model)] or able[:1]
+    if asked.sharding is not None or setting.training.framework != "any":
+        return [first]
+    others = [
+        (one, layout.model_copy(update={"sharding": sharding}))
+        for one, layout in first
+        for sharding in SHARDING_OF[one.framework]
+        if sharding != layout.sharding
+    ]
+    return [first, [(one, layout) for one, layout in others if _planned(one.framework, layout, setting.model)]]
 
 
 def _planned(framework: str, layout: Layout, model: Model) -> bool:
@@ -141,14 +153,17 @@ def _planned(framework: str, layout: Layout, model: Model) -> bool:
     return not any(bool(np.any(rule.broken(*(np.array([grid[a]]) for a in rule.axes)))) for rule in found)
 
 
-def _group(setting: Setting, kind: Kind, stacks: list[tuple[Software, Layout]]) -> Group:
+def _group(setting: Setting, kind: Kind, stacks: list[Stacks]) -> Group:
     """The layout on a kind of node as the only one of a search, under the best software that it fits in memory with."""
-    nodes = np.array([-(-stacks[0][1].accelerators // kind.node.accelerators)])
-    several = [_alone(setting.under(software), kind, layout, nodes) for software, layout in stacks]
-    fitting = [n for n, one in enumerate(several) if one.fits] or list(range(len(several)))
-    software = tuple(stacks[n][0] for n in fitting)
+    nodes = np.array([-(-stacks[0][0][1].accelerators // kind.node.accelerators)])
+    tried = [
+        [(software, _alone(setting.under(software), kind, layout, nodes)) for software, layout in some]
+        for some in stacks
+    ]
+    fitting = [[(software, one) for software, one in some if one.fits] for some in tried]
+    software, several = zip(*next((some for some in fitting if some), tried[0]), strict=True)
     factors = handicaps(software, setting.software(kind.accelerator)[0])
-    chosen = best_of([several[n] for n in fitting], factors, setting.model.layers)
+    chosen = best_of(list(several), factors, setting.model.layers)
     return Group((kind,), chosen, setting.useful(nodes, kind.node.accelerators), software)
 
 
