@@ -37,6 +37,17 @@ class Where(Noun):
         """
         return {key: value for key, value in self.model_dump().items() if value is not None}
 
+    def contradicts(self, other: Where) -> bool:
+        """Whether both can not be one place: they name a part of the same kind, not alike.
+
+        An index and a PCI address of an accelerator can not be compared; the peer is not the place.
+
+        >>> Where(node="a1", rank="3").contradicts(Where(node="a2")), Where(node="a1").contradicts(Where(rank="9"))
+        (True, False)
+        """
+        pairs = ((getattr(self, key), getattr(other, key)) for key in ("node", "accelerator", "port", "rank"))
+        return any(a and b and a != b and (":" in a) == (":" in b) for a, b in pairs)
+
 
 class Evidence(Noun):
     """One line that was read: where it stands, when it was written, what it speaks of."""

@@ -274,12 +274,18 @@ class Job:
         """
         file, row = evidence.file, self._rank_of_row(evidence)
         rank = row or self._rank_of_local(place.rank, evidence)
-        if rank is None and place.node is None and len(self._ranks.get(file, ())) == 1 and self.several():
+        if place.node is not None and row is None and self._is_local(rank, evidence):
+            rank = None  # of the node's own count: another node may have the rank of this number
+        of_hardware = place.port is not None or ":" in str(place.accelerator)
+        of_rank = job.rank_of_file(file) is not None or not of_hardware
+        alone = len(self._ranks.get(file, ())) == 1 and self.several()
+        if rank is None and place.node is None and alone and of_rank and not self._is_local(place.rank, evidence):
             rank = next(iter(self._ranks[file]))
         told = self.node_of(rank) if rank is not None else None
         given = None if place.node == label_in(file) else place.node
         node = told if told is not None and (row or given not in self.nodes()) else given
-        of_file = rank is None or rank in self._ranks.get(file, ())
+        speaks = label_in(file) is not None and rank is not None and job.is_spoken_by(rank, evidence.text)
+        of_file = speaks or rank is None or rank in self._ranks.get(file, ())
         if (node is None or speaker) and of_file and (self.several() or label_in(file) is not None):
             node = self.node_of_file(file) or node
         peer = place.peer if place.peer is not None and place.peer in evidence.text else None
@@ -291,6 +297,11 @@ class Job:
             return None
         rows = [rank for line, rank in self._rows.get(evidence.file, ()) if 0 <= evidence.line - line <= ROW_LINES]
         return rows[-1] if rows else None
+
+    def _is_local(self, rank: str | None, evidence: Evidence) -> bool:
+        """Whether the number is that of a rank on its node, and no line says which of the job it is."""
+        local = job.local_rank(evidence.text)
+        return rank is not None and rank == local and (evidence.file, rank) not in self.rank_of_local
 
     def _rank_of_local(self, rank: str | None, evidence: Evidence) -> str | None:
         """The rank, where the line gives the rank on its node alone."""

@@ -11,6 +11,8 @@ from clusterwright.checks.topology import odd_connections
 from clusterwright.knowledge import Judgement, Threshold, Xid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from clusterwright.checks.observing import Observation, Observer
     from clusterwright.health import Action, Evidence
     from clusterwright.knowledge import Knowledge
@@ -133,10 +135,7 @@ def judge_together(observer: Observer) -> list[tuple[Judgement, list[Evidence], 
         together.append(
             (thresholds["socket-speed"], [best], f"the best bus bandwidth of large messages is {best.value} GB/s")
         )
-    down: dict[str, list[Evidence]] = {}
-    for evidence in observer.readings.get("dcgm.nvlink_down", []):
-        down.setdefault(str(evidence.where.accelerator), []).append(evidence)
-    for accelerator, links in down.items():
+    for (_, _, accelerator), links in _by_accelerator(observer.readings.get("dcgm.nvlink_down", [])).items():
         fault = thresholds["dcgm-link-down"]
         if len(links) >= LINKS_BY_DESIGN:
             together.append(
@@ -204,15 +203,20 @@ def _apart(observer: Observer) -> list[tuple[Judgement, list[Evidence], str]]:
         if usual is not None and float(evidence.value) < float(usual):
             said = f"port {evidence.where.port} runs at {evidence.value} Gb/s, its siblings at {usual} Gb/s"
             together.append((SLOW_PORT, [evidence], said))
-    links: dict[str, list[Evidence]] = {}
-    for evidence in observer.readings.get("nvlink.state", []):
-        if evidence.value != "inactive":
-            links.setdefault(str(evidence.where.accelerator), []).append(evidence)
+    links = _by_accelerator(one for one in observer.readings.get("nvlink.state", []) if one.value != "inactive")
     usual = _usual([str(len(up)) for up in links.values()])
-    for accelerator, up in links.items():
+    for (_, _, accelerator), up in links.items():
         if usual is not None and len(up) < int(usual):
             together.append((FEWER_LINKS, up[:1], f"GPU {accelerator} has {len(up)} NVLinks up, its siblings {usual}"))
     return together
+
+
+def _by_accelerator(readings: Iterable[Evidence]) -> dict[tuple[str, str, str], list[Evidence]]:
+    """Readings by file, node and accelerator: every node has a GPU 0."""
+    found: dict[tuple[str, str, str], list[Evidence]] = {}
+    for one in readings:
+        found.setdefault((one.file, str(one.where.node), str(one.where.accelerator)), []).append(one)
+    return found
 
 
 def _usual(values: list[str]) -> str | None:

@@ -13,6 +13,7 @@ from clusterwright.health import Evidence, Where
 from clusterwright.knowledge import Xid
 from clusterwright.probes.envelope import BLOCK_WORDS, block, normal_pci, time_of, where
 from clusterwright.probes.job import WORDS_ALONE as JOB_WORDS
+from clusterwright.probes.job import local_rank
 from clusterwright.probes.labels import Labels, named
 from clusterwright.probes.nvidia import WORDS as XID_WORDS
 from clusterwright.probes.nvidia import xid_line
@@ -37,6 +38,8 @@ CODE = (
 """A line of a program's text or of a list in prose, not of a log."""
 BLOCK_LINES = 60
 """So far a heading reaches."""
+JOB_PARTS, HARDWARE_PARTS = frozenset({"node", "rank", "peer"}), frozenset({"accelerator", "port"})
+"""What the lines before may add to the place of a fault of the job, and of one of the hardware that names no part."""
 
 
 @dataclass(slots=True)
@@ -161,10 +164,12 @@ class Observer:
             place = place.model_copy(update={k: v for k, v in heading.named().items() if getattr(place, k) is None})
         if fault.lookback:
             self._varies = True
-            place = _from_before(place, line.before[-fault.lookback :])
+            near = [other for other in line.before[-fault.lookback :] if not place.contradicts(where(other))]
+            of_hardware = frozenset() if place.accelerator or place.port else HARDWARE_PARTS
+            place = _from_before(place, near, JOB_PARTS if fault.scope in {"job", "config"} else of_hardware)
         facts = {key: value for key, value in found.items() if key in {"code", "what"}}
         if fault.lookback:
-            facts["before"] = text_of(b" ".join(line.before[-fault.lookback :]))
+            facts["before"] = text_of(b" ".join(near))
         self._add(fault, place, line, facts, fault.name)
 
     def _take_xid(self, line: Line) -> None:
@@ -267,11 +272,16 @@ def is_bad(threshold: Threshold, value: str) -> bool:
     return number > float(threshold.limit) if threshold.comparison == "above" else number < float(threshold.limit)
 
 
-def _from_before(place: Where, before: tuple[bytes, ...]) -> Where:
-    """The place, with what it lacks taken from the lines before, the nearest first."""
-    for line in reversed(before):
-        named = where(line).named()
-        place = place.model_copy(update={key: value for key, value in named.items() if getattr(place, key) is None})
+def _from_before(place: Where, before: Iterable[bytes], parts: frozenset[str]) -> Where:
+    """The place, with what it lacks taken from the lines before that are of the same place, the nearest first."""
+    for line in reversed([*before]):
+        other = where(line)
+        # Of two lines one of which alone names its host, nothing tells that they are of one host.
+        alike = place.node == other.node or ("node" in parts and place.node is None)
+        if alike and not place.contradicts(other):
+            told = parts - {"rank"} if local_rank(text_of(line)) is not None else parts
+            lacking = {key: value for key, value in other.named().items() if key in told and not getattr(place, key)}
+            place = place.model_copy(update=lacking)
     return place
 
 

@@ -93,6 +93,11 @@ def _seen(observer: Observer) -> list[Seen]:
         )
         if observation.where.node is None:
             observation.evidence = [_unlabelled(line) for line in observation.evidence]
+        if observation.where.rank is None:
+            observation.evidence = [
+                line.model_copy(update={"where": line.where.model_copy(update={"rank": None})})
+                for line in observation.evidence
+            ]
     for observation in observer.seen.values():
         judgement = judge(observation, observer.knowledge)
         if judgement.weight > REMARK and judgement.health == "ok":
@@ -125,9 +130,10 @@ def _in_company(seen: list[Seen]) -> list[Seen]:
     held = {one.evidence[0].file: one for one in seen if one.judgement.name == HELD}
     waiting = {_who(one) for one in seen if one.judgement.name in WAITING} - {None}
     for one in seen:
-        if one.judgement.name == KILLED and one.evidence[0].file in held:
+        stays = held.get(one.evidence[0].file)
+        if one.judgement.name == KILLED and stays is not None and not stays.where.contradicts(one.where):
             _weigh(one, ECHO)
-            held[one.evidence[0].file].where = one.where
+            stays.where = one.where
         elif (
             isinstance(one.judgement, Fault)
             and one.judgement.name not in WAITING
@@ -210,11 +216,13 @@ def _fold(roots: list[Seen], seen: list[Seen]) -> tuple[list[Seen], list[Seen]]:
     chosen = {id(one) for one in roots}
     echoes = [one for one in seen if id(one) not in chosen and one.weight <= REMARK]
     for root in roots:
-        twin = next((one for one in kept if _same_place(one, root)), None)
+        twin = next((one for one in kept if _same_place(one, root) or _same_lines(one, root)), None)
         if twin is None:
             kept.append(root)
             continue
         echoes.append(root)
+        if _same_lines(twin, root):
+            twin.where = root.where.model_copy(update=twin.where.named())
         if isinstance(root.judgement, Xid) and root.judgement.code == RECOVERY_CODE:
             twin.judgement = twin.judgement.model_copy(update={"action": root.judgement.action})
             twin.because += f"; {root.judgement.cause}"
@@ -292,6 +300,18 @@ def _same_place(one: Seen, other: Seen) -> bool:
     return same_node and (both == {"config"} or (same_accelerator and both <= {"accelerator", "link", "job"}))
 
 
+def _same_lines(one: Seen, other: Seen) -> bool:
+    """Whether another message is told by nothing but lines that the one rests on too: it says the same."""
+    if not isinstance(one.judgement, Fault | Xid) or not isinstance(other.judgement, Fault | Xid):
+        return False
+    lines = {(line.file, line.line) for line in one.evidence}
+    return (
+        one.judgement.action == other.judgement.action
+        and all((line.file, line.line) in lines for line in other.evidence)
+        and not one.where.contradicts(other.where)
+    )
+
+
 def _finding(root: Seen, echoes: list[Seen]) -> Finding:
     judgement = root.judgement
     place = _place(root)
@@ -323,12 +343,12 @@ def _apart_from(root: Seen, echoes: list[Seen]) -> tuple[Evidence, ...]:
 
 
 def _place(root: Seen) -> Where:
-    place = root.where.model_dump()
+    place = root.where
     for evidence in root.evidence:
-        for key, value in evidence.where.named().items():
-            if place[key] is None:
-                place[key] = value
-    return Where(**place)
+        if not place.contradicts(evidence.where):
+            lacking = {key: value for key, value in evidence.where.named().items() if getattr(place, key) is None}
+            place = place.model_copy(update=lacking)
+    return place
 
 
 def _names(place: Where) -> str:
@@ -342,10 +362,18 @@ def _rank_of_node(node: str, echoes: list[Seen]) -> str | None:
     return ranks.pop() if len(ranks) == 1 else None
 
 
+def _tells_of(place: Where, one: Seen) -> bool:
+    """Whether the node of another observation is that of the place: a part is shared, or the place has none."""
+    if one.judgement.name in WAITING or place.contradicts(one.where):
+        return False
+    parts = [(getattr(place, key), getattr(one.where, key)) for key in ("accelerator", "port", "rank")]
+    return any(a and a == b for a, b in parts) or not any(a for a, _ in parts)
+
+
 def _with_more_names(first: Finding, roots: list[Seen], echoes: list[Seen]) -> Finding:
     """Fill in the node from echoes where the root line names none and they agree on one."""
     place = first.where
-    same = [one for one in (*roots, *echoes) if place.rank is None or one.where.rank in {None, place.rank}]
+    same = [one for one in (*roots, *echoes) if _tells_of(place, one)]
     nodes = {one.where.node for one in same if one.where.node}
     if place.node is None and len(nodes) == 1:
         place = place.model_copy(update={"node": nodes.pop()})

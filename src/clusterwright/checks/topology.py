@@ -73,7 +73,14 @@ def _told(finding: Finding, index: dict[tuple[str | None, str | None], str]) -> 
 
 def odd_connections(rows: list[Evidence]) -> list[Together]:
     """Pairs of a ``topo -m`` matrix that differ from the others; nothing where the board is of a mixed design."""
-    if len({(row.file, row.where.accelerator) for row in rows}) != len(rows) or len(rows) < FEW:
+    files: dict[str, list[Evidence]] = {}
+    for row in rows:
+        files.setdefault(row.file, []).append(row)
+    return [told for matrix in files.values() for told in _odd_of_one(matrix)]
+
+
+def _odd_of_one(rows: list[Evidence]) -> list[Together]:
+    if len({row.where.accelerator for row in rows}) != len(rows) or len(rows) < FEW:
         return []
     cells = {int(str(row.where.accelerator)): row.value.upper().split() for row in rows}
     pairs = {(i, j): row[j] for i, row in cells.items() for j in cells if j != i and j < len(row)}

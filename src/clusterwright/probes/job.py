@@ -17,6 +17,7 @@ from clusterwright.probes.patterns import groups, pattern
 # and each of them looks at a bounded piece of a line, so that its time grows with the line alone.
 STEP = re.compile(rb"\b(?:step|iter(?:ation)?)\b[ :=#]{0,9}(\d{1,12})", re.IGNORECASE)
 RANK = re.compile(rb"\[(?:default)?rank ?(\d{1,7})\]|\bRank[ :](\d{1,7})\b|\brank[ :=](\d{1,7})\b", re.IGNORECASE)
+SPEAKER = re.compile(r"\s{0,9}\[rank ?(\d{1,7})\]", re.IGNORECASE)
 SYSLOG_HOST = re.compile(
     rb"\s{0,9}(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d(?:\.\d{1,9})?"
     rb"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S{0,20}) ([A-Za-z0-9][\w.-]{0,99}) [\w.()/-]{1,99}(?:\[\d{1,9}\])?:"
@@ -108,6 +109,16 @@ def rank_of(raw: bytes) -> str | None:
     """
     match = RANK.search(raw)
     return None if match is None else str(int(match[match.lastindex or 0]))
+
+
+def is_spoken_by(rank: str, text: str) -> bool:
+    """Whether a line begins with the rank, as launchers mark what a rank itself prints.
+
+    >>> is_spoken_by("96", "[rank96]: CUDA error"), is_spoken_by("96", "[rank5]: rank 96 is late")
+    (True, False)
+    """
+    match = SPEAKER.match(text)
+    return match is not None and str(int(match[1])) == rank
 
 
 def node_of_nccl(raw: bytes) -> str | None:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 MARK = "\n"
 """Between a file's name and the label of one of its speakers."""
 SURE_LINES = 5
-"""So many lines in a row must bear a label, before it is taken for one."""
-LABEL = re.compile(rb"^ ?(?:(?P<node>[A-Za-z][\w.-]*?-?\d+)(?:: | \| )|(?P<rank>\d{1,7}): )")
+"""So many lines in a row must bear a label, before it is taken for one; of a shorter file all, and name hosts."""
+FEW_LINES = 2
+"""A file of fewer lines has no labels."""
+LABEL = re.compile(rb"^ ?(?:(?P<node>[A-Za-z][\w.-]*?-?\d+)(?:: | \| )|(?P<rank>\d{1,7}): (?P<port>[\w.@-]+: <)?)")
 DEVICE = re.compile(
     rb"(?:eth|en[ospx]|ib|mlx|nvme|sd|gpu|cuda|rank|pcie|nvidia|amdgpu|dm-|md|loop|bond|swp|veth|cpu|port|link|step|iter"
     rb"|epoch|channel|hl|card|tty|xid|test|line|stage|layer|trial|fold)",
@@ -45,7 +47,7 @@ class Labels:
         """The same lines; one with a label loses it and is of its speaker's part of the file."""
         for line in lines:
             if line.file != self.file:
-                yield from self._decide(borne=False)
+                yield from self._decide(borne=self._all_of_hosts())
                 self.file, self.borne = line.file, None
             if self.borne is None:
                 self.held.append(line)
@@ -55,7 +57,12 @@ class Labels:
                     yield from self._decide(borne=True)
             else:
                 yield self._without(line) if self.borne else line
-        yield from self._decide(borne=False)
+        yield from self._decide(borne=self._all_of_hosts())
+
+    def _all_of_hosts(self) -> bool:
+        """Whether a file that ended early names a host before every line."""
+        labels = [label_of(line.raw) for line in self.held]
+        return len(labels) >= FEW_LINES and all(label and not label[0].startswith("rank") for label in labels)
 
     def _decide(self, *, borne: bool) -> Iterator[Line]:
         held, self.held, self.borne = self.held, [], borne
@@ -78,11 +85,11 @@ class Labels:
 def label_of(raw: bytes) -> tuple[str, int] | None:
     """The label of a line and where the rest begins.
 
-    >>> label_of(b"node3: Killed"), label_of(b"12: step 4"), label_of(b"eth0: Link is down"), label_of(b"Killed")
+    >>> label_of(b"node3: Killed"), label_of(b"12: step 4"), label_of(b"eth0: Link is down"), label_of(b"2: eth0: <UP>")
     (('node3', 7), ('rank12', 4), None, None)
     """
     match = LABEL.match(raw)
-    if match is None or (match["node"] and DEVICE.match(match["node"])):
+    if match is None or match["port"] or (match["node"] and DEVICE.match(match["node"])):
         return None
     return (match["node"].decode() if match["node"] else f"rank{int(match['rank'])}"), match.end()
 
