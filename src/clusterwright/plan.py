@@ -74,6 +74,8 @@ class Candidate(Noun):
     node: str
     nodes: int = Field(ge=1)
     accelerators: int = Field(ge=1)
+    nics: int | None = None
+    """Of a node, on its network; none: not told."""
     spares: int = Field(default=0, ge=0)
     offer: Rent
     layout: Layout
@@ -87,6 +89,14 @@ class Candidate(Noun):
             msg = f"layout tp x cp x pp x dp = {self.layout.accelerators} is not accelerators = {self.accelerators}"
             raise ValueError(msg)
         return self
+
+    @property
+    def seller(self) -> str:
+        """Who sells it, and on which term; of what is bought, which is said once, how many NICs are cabled."""
+        terms = [*dict.fromkeys((self.offer.provider, self.offer.term))]
+        if self.offer.term == "owned" and self.nics:
+            terms.append(f"{self.nics} NIC{'' if self.nics == 1 else 's'} a node")
+        return ", ".join(terms)
 
 
 class Rejected(Noun):

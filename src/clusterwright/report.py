@@ -306,8 +306,7 @@ def _front(plan: Plan) -> Table:
         lay, found = one.layout, one.estimate
         table.add_row(
             ">" if one == plan.chosen else "", f"{one.accelerators} {one.accelerator}",
-            f"{', '.join(dict.fromkeys((one.offer.provider, one.offer.term)))}, "
-            f"${one.offer.usd_per_accelerator_hour:.2f}",
+            f"{one.seller}, ${one.offer.usd_per_accelerator_hour:.2f}",
             f"{lay.tp} {lay.cp} {lay.pp} {lay.vpp} {lay.ep} {lay.dp}", show_duration(found.train_time_s),
             show_money(found.cost_usd), f"{found.mfu:.0%}",
         )  # fmt: skip
@@ -337,8 +336,9 @@ def _case(case: Case, chosen: Candidate) -> str:
 def threshold_words(one: Threshold) -> str:
     """A price at which the choice changes, in a sentence."""
     way = "rises above" if one.changes_at_usd > one.usd_per_accelerator_hour else "falls below"
+    seller = ", ".join(dict.fromkeys((one.provider, one.term)))
     return (
-        f"to {one.choice or 'nothing'} if {one.accelerator} ({one.provider}, {one.term}) {way} "
+        f"to {one.choice or 'nothing'} if {one.accelerator} ({seller}) {way} "
         f"${one.changes_at_usd:.2f} an accelerator-hour (now ${one.usd_per_accelerator_hour:.2f})"
     )
 

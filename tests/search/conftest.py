@@ -14,12 +14,15 @@ from clusterwright.search.design import Known, Wish
 from clusterwright.workload import Workload
 
 TODAY = date(2026, 11, 30)
-SMALL = Model(
-    name="small",
-    hidden=4096,
-    vocab=32000,
-    blocks=(Block(count=8, mixer=Attention(heads=32, kv_heads=8, head_size=128), feed=FeedForward(ffn=14336)),),
-)
+
+
+def model(layers: int) -> Model:
+    """A model of so many layers of 218 million parameters."""
+    layer = Block(count=layers, mixer=Attention(heads=32, kv_heads=8, head_size=128), feed=FeedForward(ffn=14336))
+    return Model(name="small", hidden=4096, vocab=32000, blocks=(layer,))
+
+
+SMALL = model(8)
 
 
 @pytest.fixture(scope="session")

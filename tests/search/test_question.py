@@ -10,7 +10,7 @@ import pytest
 from clusterwright.errors import InputError
 from clusterwright.search.design import design
 from clusterwright.search.question import Answer, Asked, ask
-from tests.search.conftest import SMALL, wish
+from tests.search.conftest import model, wish
 
 if TYPE_CHECKING:
     from clusterwright.search.design import Known
@@ -124,11 +124,10 @@ def test_a_layout_of_one_framework_alone_is_taken_for_its(known: Known) -> None:
 
 
 def test_where_no_usual_sharding_fits_another_that_does_is_taken(known: Known) -> None:
-    large = SMALL.model_copy(update={"blocks": (SMALL.blocks[0].model_copy(update={"count": 96}),)})
     layout = Asked("h100-sxm", 16, recompute="full")
-    found = ask(layout, wish(model=large, training={"framework": "any"}), known)
+    found = ask(layout, wish(model=model(96), training={"framework": "any"}), known)
     assert found.fits
-    usual = ask(replace(layout, framework="megatron"), wish(model=large), known)
+    usual = ask(replace(layout, framework="megatron"), wish(model=model(96)), known)
     assert ("distopt", False) == (usual.candidate.layout.sharding, usual.fits)
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING
 
 import pytest
 
 from clusterwright.estimators.training import USABLE_MEMORY, Layouts, run
 from clusterwright.layout import Layout
-from clusterwright.search.design import design, offered_by, setting_of, trainable
+from clusterwright.report import show_plan
+from clusterwright.search.design import deal_of, design, largest, offered_by, setting_of, trainable
 from clusterwright.search.neighbours import layout_reasons
-from tests.search.conftest import wish
+from clusterwright.search.propose import Limits, rules
+from clusterwright.units import show_bytes
+from tests.search.conftest import model, wish
 from tests.search.test_brute_force import layouts
 
 if TYPE_CHECKING:
@@ -52,6 +56,57 @@ def test_what_a_layout_would_do_without_a_part_is_what_trying_everything_finds(
     fits = found.memory_bytes[1:] <= USABLE_MEMORY * kind.accelerator.memory_bytes
     gap = found.step_time_s[1:][fits].min() / found.step_time_s[0] - 1
     assert f"without {name} {gap:+.1%}" in layout_reasons(setting, kind, given, {})[0]
+
+
+def test_the_storage_that_is_paid_is_told_apart_from_what_lies_on_it(known: Known) -> None:
+    asked = wish()
+    plan = design(asked, known)
+    deal = deal_of(asked, setting_of(asked, trainable(asked.workload), known), known)
+    room = known.catalogue.renting.storage_capacity.value
+    told = next(line for line in plan.assumptions if line.startswith("storage of"))
+    assert told.startswith(f"storage of {show_bytes(room * deal.stored_bytes)} is paid")
+    assert f"data take {show_bytes(deal.stored_bytes)} " in told
+    assert plan.terms is not None
+    paid = plan.terms.find("bytes paid")
+    assert paid is not None
+    assert paid.value == room * deal.stored_bytes
+
+
+@pytest.mark.parametrize("limit", [None, 16])
+def test_a_limit_of_accelerators_that_nobody_gave_is_named(known: Known, limit: int | None) -> None:
+    asked = wish(constraints={"max_accelerators": limit})
+    every = rules(asked.model, trainable(asked.workload), Limits(8, 8, largest(asked.workload)))
+    why = next(rule.why for rule in every if rule.why.startswith("accelerators exceed"))
+    assert ("16,384" in why) == (limit is None)
+    assert any("16,384" in line for line in design(asked, known).assumptions) == (limit is None)
+
+
+def test_a_framework_that_no_layout_fits_under_is_said_not_to_fit(known: Known) -> None:
+    lines = {"framework": "any", "method": "lora", "tokens": "50M", "sequence_length": 2048}
+    limits = {"accelerators": None, "max_accelerators": None}
+    asked = wish(model=model(44), training=lines, constraints=limits, cluster={"node": "pc-rtx-4090", "nodes": 1})
+    told = next(line for line in design(asked, known).reasons if "at their best" in line)
+    assert "fsdp in bf16 does not fit" in told
+
+
+def test_the_only_cluster_is_not_the_cheapest_of_itself(known: Known) -> None:
+    cluster = {"node": "dgx-h100", "nodes": 1}
+    limits = {"accelerators": None, "max_accelerators": None, "deadline": "10 years"}
+    plan = design(wish(constraints=limits, cluster=cluster), known)
+    assert "the only cluster and price that keeps deadline" == plan.reasons[0]
+
+
+def test_bought_nodes_that_differ_in_their_nics_alone_are_told_apart(known: Known) -> None:
+    limits = {"own": True, "terms": ["reserved"], "accelerators": ["b200-sxm"], "max_accelerators": 64}
+    plan = design(wish(constraints=limits), known)
+    named = {(one.accelerators, one.nics): one.seller for one in plan.front if one.nodes + one.spares > 1}
+    assert {nics for _, nics in named} - {8}
+    for (_, nics), seller in named.items():
+        assert f"owned, {nics} NIC{'s' if nics != 1 else ''} a node" == seller
+    page = io.StringIO()
+    show_plan(plan, page)
+    assert "owned, owned" not in page.getvalue()
+    assert " NIC" in page.getvalue().partition("Front of")[2].partition("How robust")[0]
 
 
 def test_every_exclusion_is_counted_and_none_twice(known: Known) -> None:

@@ -95,10 +95,11 @@ def assumptions(deal: Deal, quotes: Iterable[Quote]) -> tuple[str, ...]:
     found = []
     if deal.workload.cluster is not None:
         found.append("storage and data transfer of the cluster that is there are not in the cost")
-    if any(quote.beside.storage_bytes for quote in offered):
+    if paid := max((quote.beside.storage_bytes for quote in offered), default=0.0):
         found.append(
-            f"storage of {show_bytes(deal.stored_bytes)} (checkpoints kept and data, with a quarter to spare) is "
-            f"in the cost at {1e9 * renting.storage.value:.2f} USD per GB-month ({renting.storage.seen})"
+            f"storage of {show_bytes(paid)} is paid, of which checkpoints kept and data take "
+            f"{show_bytes(deal.stored_bytes)} and the rest is room; in the cost at "
+            f"{1e9 * renting.storage.value:.2f} USD per GB-month ({renting.storage.seen})"
         )
         found.append(
             f"{show_bytes(use.egress)} leave the provider in the end, at its price"

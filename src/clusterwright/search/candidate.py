@@ -6,9 +6,8 @@ import functools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from clusterwright.errors import InfeasibleError
 from clusterwright.estimators.cost import Quote, committed_cost, node_power, rent_cost, run_power
-from clusterwright.estimators.fabric import Topology, design_fabric
+from clusterwright.estimators.fabric import join_nodes
 from clusterwright.estimators.goodput import with_reclaims
 from clusterwright.estimators.keeping import Saving
 from clusterwright.estimators.networks import radix_for
@@ -41,7 +40,8 @@ ANY = {
 """What ``framework = "any"`` stands for. torchtitan trains no adapters, no run of a mixture under it is published, and
 what plain FSDP runs it runs."""
 ANY_PRECISION = ("bf16", "fp8")
-"""What ``precision = "any"`` stands for, where the accelerator has it."""
+"""What ``precision = "any"`` stands for, where the accelerator has it; QLoRA computes with its 4-bit weights in the
+first, as its paper does (Dettmers et al. 2023, https://arxiv.org/abs/2305.14314)."""
 EIGHT_BITS = ("megatron",)
 """Frameworks that are planned in fp8 where the precision is left open."""
 
@@ -75,7 +75,8 @@ class Setting:
         asked = self.training
         known = ANY["adapters" if asked.method != "full" else "mixtures" if self.model.experts else "full"]
         frameworks = known if asked.framework == "any" else (asked.framework,)
-        precisions = ANY_PRECISION if asked.precision == "any" else (asked.precision,)
+        left_open = ANY_PRECISION if asked.method != "qlora" else ANY_PRECISION[:1]
+        precisions = left_open if asked.precision == "any" else (asked.precision,)
         return tuple(
             Software(framework, precision)
             for framework in frameworks
@@ -137,7 +138,7 @@ def make(
     tokens = layout.global_batch * setting.training.sequence_length
     return Candidate(
         accelerator=kind.accelerator.name, node=kind.node.name, nodes=nodes, accelerators=layout.accelerators,
-        spares=spares, layout=layout, fabric=fabric,
+        nics=kind.node.nics, spares=spares, layout=layout, fabric=fabric,
         offer=Rent(
             provider=quote.provider, term=quote.term,
             usd_per_accelerator_hour=quote.per_accelerator_hour(
@@ -159,23 +160,15 @@ def make(
     )  # fmt: skip
 
 
+@functools.lru_cache(maxsize=65536)
 def fabric_of(node: Node, nodes: int, oversubscription: float, parts: FabricParts) -> Fabric:
     """The scale-out network of some nodes; a single node needs none."""
     if nodes <= 1 or not node.scales_out:
         return Fabric(topology="none", tiers=0, leaf=0, spine=0, core=0, nic_bits_per_s=node.nic_bits_per_s, cables=0)
-    return _network(nodes, node.nics, node.nic_bits_per_s, radix_for(node, parts), oversubscription, parts)
-
-
-@functools.lru_cache(maxsize=65536)
-def _network(
-    nodes: int, nics: int, nic_bits_per_s: float, radix: int, oversubscription: float, parts: FabricParts
-) -> Fabric:
-    for topology in (Topology.SHARED_SPINE, Topology.INDEPENDENT_RAILS):
-        try:
-            found = design_fabric(nodes, nics, nic_bits_per_s, radix, topology, oversubscription, parts)
-        except InfeasibleError:
-            continue
-        return Fabric(**{name: getattr(found, name) for name in Fabric.model_fields})
-    return Fabric(
-        topology="more than three tiers", tiers=4, leaf=0, spine=0, core=0, nic_bits_per_s=nic_bits_per_s, cables=0
-    )
+    found = join_nodes(node, nodes, radix_for(node, parts), oversubscription, parts)
+    if found is None:
+        return Fabric(
+            topology="more than three tiers", tiers=4, leaf=0, spine=0, core=0, nic_bits_per_s=node.nic_bits_per_s,
+            cables=0,
+        )  # fmt: skip
+    return Fabric(**{name: getattr(found, name) for name in Fabric.model_fields})

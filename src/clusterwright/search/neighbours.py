@@ -73,7 +73,8 @@ def software_reasons(
             continue
         found = run(under.job(kind), every, setting.calibration)
         fits = found.memory_bytes <= USABLE_MEMORY * kind.accelerator.memory_bytes
-        parts.append(f"{other.framework} in {other.precision} {_best(found.step_time_s[fits] / own)}")
+        best = _best(np.where(fits, found.step_time_s / own, np.inf))
+        parts.append(f"{other.framework} in {other.precision} {best}")
     if not parts:
         return ()
     return (f"{ours.framework} in {ours.precision}, on these accelerators at their best: " + ", ".join(parts),)
@@ -100,8 +101,8 @@ def _without(layout: Layout, every: Layouts, ratio: Floats) -> Iterator[str]:
 
 def _best(ratio: Floats) -> str:
     if not len(ratio):
-        return "none is possible"
-    return _gap(float(ratio.min())) if np.isfinite(ratio.min()) else "none fits"
+        return "has no legal layout"
+    return _gap(float(ratio.min())) if np.isfinite(ratio.min()) else "does not fit"
 
 
 def _gap(ratio: float) -> str:

@@ -218,7 +218,7 @@ def rules(model: Model, training: Training, limits: Limits) -> list[Rule]:
         Rule("ep does not divide tp x cp x dp", ("tp", "cp", "ep", "dp"),
              lambda tp, cp, ep, dp: (tp * cp * dp) % ep != 0),
         Rule("accelerators are not whole nodes", world, lambda tp, cp, pp, dp: tp * cp * pp * dp % a_node != 0),
-        Rule("accelerators exceed max_accelerators", world, lambda tp, cp, pp, dp: tp * cp * pp * dp > most),
+        Rule(_exceeds(most), world, lambda tp, cp, pp, dp: tp * cp * pp * dp > most),
         Rule("global_batch is not a multiple of dp x micro_batch", ("dp", "micro_batch"),
              lambda dp, micro_batch: batch % (dp * micro_batch) != 0),
         Rule("vpp needs micro-batches that are a multiple of pp", ("pp", "vpp", "dp", "micro_batch"),
@@ -234,6 +234,12 @@ def rules(model: Model, training: Training, limits: Limits) -> list[Rule]:
         if key in limits.pins:
             found.append(_pinned(key, int(limits.pins[key]) * one, world))
     return found
+
+
+def _exceeds(most: int) -> str:
+    """That a cluster is larger than is tried; a limit that nobody gave is named."""
+    given = "max_accelerators" if most != MAX_ACCELERATORS else f"the {most:,} tried without max_accelerators"
+    return f"accelerators exceed {given}"
 
 
 def _pinned(key: str, wanted: int, world: tuple[str, ...]) -> Rule:

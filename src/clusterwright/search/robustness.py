@@ -125,9 +125,8 @@ def offer_of(table: Table, index: int) -> tuple[str, str, str]:
 
 def label(table: Table, index: int) -> str:
     """A cluster and its price in a few words."""
-    row = table.rows[index]
-    count = int(table.nodes[index]) * row.kind.node.accelerators
-    return f"{count} {row.kind.accelerator.name} ({row.quote.seller})"
+    one = table.candidate(index)
+    return f"{one.accelerators} {one.accelerator} ({one.seller})"
 
 
 def priced(table: Table, rows: Flags, factor: float) -> Table:

@@ -9,6 +9,7 @@ import numpy as np
 from clusterwright.search.choice import best, feasible
 from clusterwright.search.evaluate import TIE
 from clusterwright.search.neighbours import layout_reasons, software_reasons
+from clusterwright.search.propose import MAX_ACCELERATORS
 from clusterwright.units import show_duration, show_money
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ EQUAL = 0.005
 
 def name_of(candidate: Candidate) -> str:
     """A cluster and its price in a few words."""
-    offer = candidate.offer
-    terms = dict.fromkeys((offer.provider, offer.term))
-    return f"{candidate.accelerators} {candidate.accelerator} ({', '.join(terms)})"
+    return f"{candidate.accelerators} {candidate.accelerator} ({candidate.seller})"
 
 
 def reasons(table: Table, index: int, plan: Plan, workload: Workload, pins: Mapping[str, int | str]) -> tuple[str, ...]:
@@ -45,8 +44,9 @@ def reasons(table: Table, index: int, plan: Plan, workload: Workload, pins: Mapp
     what = {"cost": "the cheapest", "time": "the fastest", "balanced": "the knee of the front"}[objective]
     keys = ("deadline", "budget", "power", "max_accelerators")
     kept = [k for k in keys if getattr(workload.constraints, k) is not None]
-    clusters = f"{len(allowed):,} clusters and prices" if len(allowed) != 1 else "the only cluster and price"
-    found = [f"{what} of {clusters}" + (f" that keep {', '.join(kept)}" if kept else "")]
+    found = [f"{what} of {len(allowed):,} clusters and prices" + (f" that keep {', '.join(kept)}" if kept else "")]
+    if len(allowed) == 1:
+        found = ["the only cluster and price" + (f" that keeps {', '.join(kept)}" if kept else "")]
     if objective == "balanced" and len(plan.front) > 1:
         found.extend(_against_ends(chosen, plan))
     rivals = _rivals(table, index, allowed, objective)
@@ -176,7 +176,7 @@ def assumptions(setting: Setting, workload: Workload, of_money: tuple[str, ...] 
     if asked is not None and (batch := setting.training.batch_sequences) != asked.global_batch:
         tokens = batch * asked.sequence_length / 1e6
         found.append(f"global_batch {asked.global_batch} is taken as {batch} sequences ({tokens:,.2f}M tokens)")
-    if setting.training.precision == "bf16":
+    if setting.training.precision == "bf16" and setting.training.method != "qlora":
         found.append(
             'precision bf16: [training] precision = "any" tries fp8 too, where accelerator and framework have it'
         )
@@ -189,6 +189,8 @@ def assumptions(setting: Setting, workload: Workload, of_money: tuple[str, ...] 
             "storage is chosen to write a checkpoint behind the job within ten minutes, or within 1% of the mean time "
             "between failures where that is shorter"
         )
+    if workload.constraints.max_accelerators is None and workload.cluster is None:
+        found.append(f"clusters of up to {MAX_ACCELERATORS:,} accelerators are tried ([constraints] max_accelerators)")
     found.extend(of_money)
     if setting.calibration is None:
         found.append("efficiencies as shipped: fitted to published runs, not to your own")
