@@ -16,7 +16,7 @@ import csv
 import math
 import statistics
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ HALF_WEIGHT = {"ultrascale"}
 """Sources whose rows are a sweep of deliberately bad layouts."""
 STEP = 0.03
 """Change of a logarithm that derivatives are taken over."""
-UNSEEN = 0.18
-"""Spread of a stack that no fitted row has [1]."""
+NORMAL_80 = 1.2816
+"""Standard deviations on either side that hold 80% of a normal distribution."""
 HELD = {
     ("blackwell", "bf16"),
     ("blackwell", "attention_2"),
@@ -100,18 +100,21 @@ class Fit:
     def __init__(self, table: str, document: Any) -> None:  # noqa: ANN401 - a TOML document
         self.table, self.catalogue, self.document = table, load(), document
         self.weight = np.zeros(0)
+        self.sources = self.stacks = np.array([], dtype=str)
 
     def errors(self) -> Any:  # noqa: ANN401 - array
         """Logarithm of estimated over measured step time, of every row with one; sets the rows' weights."""
         efficiency = Efficiency.model_validate(self.document.unwrap())
         items = [
-            (item.run.text("source_group"), math.log(item.step_s / measured))
+            (item.run, math.log(item.step_s / measured))
             for item in validate([self.table], self.catalogue, efficiency=efficiency).scored
             if (measured := item.run.number("step_time_s"))
         ]
-        count = Counter(source for source, _ in items)
+        self.sources = np.array([run.text("source_group") for run, _ in items])
+        self.stacks = np.array([efficiency.stack_of(run.text("framework") or "any", run.year).name for run, _ in items])
+        count = Counter(self.sources)
         share = {s: 0.5 if s in HALF_WEIGHT else 1.0 for s in count}
-        self.weight = np.array([share[s] / count[s] for s, _ in items]) / sum(share.values())
+        self.weight = np.array([share[s] / count[s] for s in self.sources]) / sum(share.values())
         return np.array([error for _, error in items])
 
     def loss(self, errors: Any, moved: Any) -> float:  # noqa: ANN401 - arrays
@@ -127,31 +130,47 @@ class Fit:
             restore(self.document, path, before)
         return np.stack(columns, axis=1)
 
-    def step(self, jacobian: Any, errors: Any, moved: Any, reach: float) -> Any:  # noqa: ANN401 - arrays
+    def step(self, jacobian: Any, errors: Any, moved: Any, reach: float, *, without: str = "") -> Any:  # noqa: ANN401 - arrays
         """Change of the parameters' logarithms: absolute errors as reweighted squares, capped ones left out."""
-        weight = self.weight * (np.abs(errors) < CAP) / np.maximum(np.abs(errors), 0.02)
+        rows = self.sources != without
+        weight = self.weight * (np.abs(errors) < CAP) * rows / np.maximum(np.abs(errors), 0.02)
         root = np.sqrt(weight)[:, None]
         hold = math.sqrt(2 * PRIOR) / PRIOR_WIDTH
         matrix = np.vstack([root * jacobian, hold * np.eye(len(moved))])
         target = np.concatenate([-root[:, 0] * errors, -hold * moved])
         return lsq_linear(matrix, target, bounds=(-reach, reach)).x
 
+    def left_out(self, paths: list[tuple[Any, ...]], errors: Any, moved: Any) -> dict[str, Any]:  # noqa: ANN401 - arrays
+        """Errors of each source without it: the rest refitted, a stack that it alone ran taken for any other."""
+        jacobian, kept, found = self.derivatives(paths, errors), self.document.as_string(), {}
+        for source in sorted(set(self.sources) - HALF_WEIGHT):
+            own = self.sources == source
+            step = self.step(jacobian, errors, moved, 0.2, without=source)
+            for path, by in zip(paths, step, strict=True):
+                change(self.document, path, math.exp(by))
+            alone = set(self.stacks[own]) - set(self.stacks[~own])
+            other = self.document["stack"][-1]
+            for stack in self.document["stack"]:
+                if stack["name"] in alone:
+                    stack.update({name: other[name] for name in ("factor", "host", "step", "hidden")})
+            found[source] = self.errors()[own]
+            self.document = tomlkit.parse(kept)
+        return found
 
-def set_spreads(document: Any, table: str, catalogue: Any) -> None:  # noqa: ANN401 - a TOML document, a catalogue
-    """Set each stack's spread so that 80% of the fitted rows lie in its interval, widened by what sources differ."""
-    efficiency = Efficiency.model_validate(document.unwrap())
-    board = validate([table], catalogue, efficiency=efficiency)
-    errors, medians = defaultdict(list), defaultdict(list)
-    for item in board.scored:
-        if measured := item.run.number("step_time_s"):
-            error = math.log(item.step_s / measured)
-            errors[efficiency.stack_of(item.run.text("framework") or "any", item.run.year).name].append(abs(error))
-            medians[item.run.text("source_group")].append(error)
-    between = statistics.pstdev([statistics.median(e) for s, e in medians.items() if s not in HALF_WEIGHT])
-    for stack in document["stack"]:
-        found = sorted(errors.get(stack["name"], []))
-        within = found[int(0.8 * (len(found) - 1))] / 1.2816 if found else UNSEEN
-        stack["spread"] = round(math.hypot(within, between), 3)
+
+def set_spreads(fit: Fit, errors: Any, left_out: dict[str, Any]) -> None:  # noqa: ANN401 - array
+    """Set each stack's spread so that 80% of runs lie in its interval.
+
+    Of a stack that was fitted: what its own rows scatter, widened by what sources differ. Of any other: what a source
+    is off that was left out, each source counted alike.
+    """
+    medians = [float(np.median(errors[fit.sources == source])) for source in left_out]
+    unseen = float(np.mean([np.quantile(np.abs(e), 0.8) for e in left_out.values()])) / NORMAL_80
+    print("left out:", {s: f"{np.median(np.abs(e)):.3f}" for s, e in left_out.items()}, f"spread {unseen:.3f}")
+    for stack in fit.document["stack"]:
+        own = np.abs(errors[fit.stacks == stack["name"]])
+        within = float(np.quantile(own, 0.8)) / NORMAL_80 if own.size else 0.0
+        stack["spread"] = round(math.hypot(within, statistics.pstdev(medians)) if own.size else unseen, 3)
 
 
 def main() -> None:
@@ -185,8 +204,8 @@ def main() -> None:
                 restore(document, path, value_before)
             reach /= 2
         print(f"reach {reach:.3f} loss {best:.4f}", flush=True)
-        set_spreads(document, file.name, fit.catalogue)
-        FILE.write_text(tomlkit.dumps(document), encoding="utf-8")
+    set_spreads(fit, errors, fit.left_out(paths, errors, moved))
+    FILE.write_text(tomlkit.dumps(fit.document), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -156,7 +156,7 @@ def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Devi
         )
     )
     found["pp"] = np.where(lay.pp > 1, 2 * hop * lay.vpp, 0.0) * (1 - stack.hidden.pp)
-    found |= _data(job, stack, wires, lay, device, found["cp"])
+    found |= _data(job, stack, wires, lay, device, found["cp"], found["tp"] + found["ep"])
     return {name: np.asarray(value * one, dtype=float) for name, value in found.items()}
 
 
@@ -212,7 +212,9 @@ def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, d
     return total * again * layers_a_stage(job, lay) * (1 - stack.hidden.ep)
 
 
-def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, waits: Floats) -> dict[str, Floats]:
+def _data(  # noqa: PLR0917 - what the law needs
+    job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, waits: Floats, talks: Floats
+) -> dict[str, Floats]:
     """Gradients and weights over data parallelism, and what of it computing hides, or waiting for keys and values."""
     domain = domain_of(job)
     dense, experts, ends = parameters_a_rank(job, lay)
@@ -225,7 +227,7 @@ def _data(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, wa
     full = np.isin(lay.sharding, FULL_SHARDS)
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
     sharded = lay.sharding != 0
-    compute = np.maximum(device.busy * device.layers + waits, device.host)
+    compute = np.maximum((device.busy + device.again) * device.layers + waits, device.launch - talks)
     inner = np.where(lay.sharding == SHARDINGS.index("hsdp"), np.minimum(ranks, np.maximum(domain / stride, 1)), ranks)
     sent = stack.sent or stack.gradient
     weights, gradients = BF16 * plain, sent * plain

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,23 +35,23 @@ class Layouts:
     """Index into `SHARDINGS`."""
     recompute: NDArray[np.integer]
     """Index into `RECOMPUTES`."""
-    schedule: NDArray[np.integer] = None  # type: ignore[assignment] - filled below
+    schedule: NDArray[np.integer] = field(default_factory=lambda: np.array([], dtype=np.int64))
     """Index into `SCHEDULES`; where it is not given, 1F1B."""
 
     def __post_init__(self) -> None:
         """Every layout has a schedule."""
-        if self.schedule is None:
+        if not self.schedule.size:
             object.__setattr__(self, "schedule", np.zeros_like(self.tp))
 
     @classmethod
     def of(cls, *layouts: Layout) -> Layouts:
         """Arrays of shape (n,) from n layouts."""
         columns: dict[str, Any] = {}
-        for field in fields(cls):
-            values = [getattr(layout, field.name) for layout in layouts]
-            if field.name in WORDS:
-                values = [WORDS[field.name].index(v) for v in values]
-            columns[field.name] = np.array(values, dtype=np.int64)
+        for column in fields(cls):
+            values = [getattr(layout, column.name) for layout in layouts]
+            if column.name in WORDS:
+                values = [WORDS[column.name].index(v) for v in values]
+            columns[column.name] = np.array(values, dtype=np.int64)
         return cls(**columns)
 
     def flat(self) -> tuple[Layouts, tuple[int, ...]]:

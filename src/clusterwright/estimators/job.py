@@ -60,8 +60,10 @@ class Device:
     """Layers of the slowest stage."""
     busy: Floats
     """Forward and backward of a layer as the stack runs it, without recompute."""
-    host: Floats
+    launch: Floats
     """Time to launch all kernels of the stage."""
+    again: Floats
+    """What a layer computes again."""
 
 
 def domain_of(job: Job) -> int:

@@ -163,10 +163,25 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> Device:
     mean = total / count
     products, backward, weight, attention, elementwise, feed, forward = (row[where] for row in mean)
     last = np.where(padded, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
-    layer_time = products + backward + (1 + machine.attention_backward) * attention + 3 * elementwise
-    exposed_head = np.maximum(head[where] - np.maximum(stage - np.maximum(last, 0), 0) * layer_time, 0.0)
-    busy, host = layer_time * machine.factor, _host(job, machine, lay) * stage
-    return Device(products, backward, weight, attention, elementwise, feed, exposed_head, forward, stage, busy, host)
+    busy = (products + backward + (1 + machine.attention_backward) * attention + 3 * elementwise) * machine.factor
+    launch = _host(job, machine, lay)
+    spare = np.maximum(stage - np.maximum(last, 0), 0) * np.maximum(busy, launch)
+    exposed_head = np.maximum(head[where] - spare, 0.0)
+    device = Device(
+        products,
+        backward,
+        weight,
+        attention,
+        elementwise,
+        feed,
+        exposed_head,
+        forward,
+        stage,
+        busy,
+        launch * stage,
+        0 * busy,
+    )
+    return replace(device, again=_again(job, lay, device) * machine.factor)
 
 
 def _host(job: Job, machine: layers.Machine, lay: Layouts) -> Floats:
@@ -195,9 +210,9 @@ def _step(
     products = (device.products + device.backward) * device.layers * factor
     attention = (1 + machine.attention_backward) * device.attention * device.layers * factor
     elementwise = 3.0 * device.elementwise * device.layers * factor
-    again = _again(job, lay, device) * device.layers * factor
+    again = device.again * device.layers
     busy = products + attention + elementwise + again
-    floor = np.maximum(device.host - (busy + talk["tp"] + talk["cp"] + talk["ep"]), 0.0)
+    floor = np.maximum(device.launch - (busy + talk["tp"] + talk["cp"] + talk["ep"]), 0.0)
     slot = {
         "matrix products": products,
         "attention": attention,

@@ -107,7 +107,8 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
         2.0 * m * n * (k + half_depth) / (peak * share * tile_quantisation(m, n, multiprocessors, groups) ** waves)
     )
     memory = (element_bytes * (m * k + k * n) + result_bytes * m * n) / bandwidth
-    return start + groups * np.maximum(compute, memory)
+    time: Array = start + groups * np.maximum(compute, memory)
+    return time
 
 
 def memory_bound_time(moved: Bytes, bandwidth: BytesPerSecond) -> Seconds:
