@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from clusterwright.estimators.adequacy import weigh_networks, weigh_networks_of_plan
+from clusterwright.estimators.networks import compute_network
+from clusterwright.hardware import Fabric
+from clusterwright.search.candidate import fabric_of
 from clusterwright.search.design import design, offered_by, setting_of, trainable
 from clusterwright.search.networks import cabled
+from clusterwright.search.offers import Kind
 from clusterwright.search.table import evaluate
 from tests.search.conftest import wish
 
@@ -101,3 +106,42 @@ def test_nodes_that_nothing_is_known_to_join_are_idle_for_that_reason(known: Kno
     cluster = {"node": "lambda-8x-h100-sxm", "nodes": 4}
     plan = design(wish(constraints={"accelerators": None, "max_accelerators": None}, cluster=cluster), known)
     assert any("3 of the 4 nodes stay idle" in w and "nic_gbps" in w for w in plan.warnings)
+
+
+@pytest.mark.parametrize("framework", ["torchtitan", "deepspeed"])
+@pytest.mark.parametrize("told", [True, False])
+def test_the_networks_of_a_plan_are_weighed_for_the_framework_that_it_chose(
+    known: Known, framework: str, *, told: bool
+) -> None:
+    lines = wish(training={"framework": framework}, constraints={"deadline": "1 day"})
+    plan = design(lines, known)
+    assert plan.chosen is not None
+    assert plan.hardware_node is not None
+    assert plan.hardware_accelerator is not None
+    kind = Kind(plan.hardware_node, plan.hardware_accelerator, ())
+    job = setting_of(lines, trainable(lines.workload), known).job(kind)
+    if not told:
+        document = {**plan.workload, "training": {**plan.workload["training"], "framework": "any"}}
+        plan = plan.model_copy(update={"workload": document})
+    assert plan.chosen is not None
+    found = weigh_networks_of_plan(plan)
+    assert found == weigh_networks(replace(job, year=year_of(plan)), plan.chosen.layout)
+    other = weigh_networks(replace(job, framework="megatron"), plan.chosen.layout)
+    assert found[0].step_time_s != other[0].step_time_s
+
+
+def year_of(plan: Plan) -> float:
+    """The year of a plan's catalogue, in which its networks are weighed."""
+    return plan.catalogue_date.year + (plan.catalogue_date.month - 1) / 12
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 33, 400, 40_000])
+def test_the_network_of_a_candidate_is_the_one_that_its_facility_builds(known: Known, nodes: int) -> None:
+    node = known.catalogue.node("dgx-h100")
+    built = compute_network(node, nodes, 2.0, known.parts)
+    found = fabric_of(node, nodes, 2.0, known.parts)
+    if built is None:
+        assert found.tiers in {0, 4}
+        assert found.cables == 0
+    else:
+        assert found.model_dump() == {name: getattr(built.design, name) for name in Fabric.model_fields}

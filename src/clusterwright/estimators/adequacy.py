@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from clusterwright.errors import InputError
 from clusterwright.estimators.grid import Layouts
@@ -12,6 +12,7 @@ from clusterwright.estimators.keeping import Saving
 from clusterwright.estimators.training import run
 from clusterwright.facility import NetworkChoice, NetworkNeed
 from clusterwright.hardware import FabricKind
+from clusterwright.layout import Framework
 from clusterwright.workload import Training
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from clusterwright.hardware import Node
     from clusterwright.layout import Layout
     from clusterwright.measurement import Calibration
-    from clusterwright.plan import Plan
+    from clusterwright.plan import Candidate, Plan
 
 NODE_GBPS = (100, 200, 400, 800, 1600, 3200, 6400)
 """Scale-out bandwidth of a node that is tried [Gb/s]; the last is what eight NICs of 800 Gb/s give."""
@@ -118,7 +119,23 @@ def weigh_networks_of_plan(plan: Plan) -> tuple[NetworkChoice, ...]:
         lora_rank=training.lora_rank,
         saving=Saving.asked(training),
     )
+    if training.framework == "any":
+        job = replace(job, framework=_stack_of(plan.chosen, replace(job, oversubscription=_oversubscription(plan))))
     return weigh_networks(job, plan.chosen.layout)
+
+
+def _stack_of(chosen: Candidate, job: Job) -> str:
+    """The framework that a plan chose and does not name: the one whose step takes as long as the plan's."""
+
+    def gap(name: str) -> float:
+        found = run(replace(job, framework=name), Layouts.of(chosen.layout))
+        return abs(float(found.step_time_s[0]) - chosen.estimate.step_time_s)
+
+    return min((str(name) for name in get_args(Framework) if name != "any"), key=gap)
+
+
+def _oversubscription(plan: Plan) -> float:
+    return float(plan.workload.get("cluster", {}).get("oversubscription", 1.0))
 
 
 def _on(job: Job, fabric: FabricKind, accelerator_bytes_per_s: float, oversubscription: float) -> Job:
