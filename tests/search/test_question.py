@@ -48,6 +48,7 @@ def test_tensor_parallelism_over_nodes_is_slow_but_no_fault(known: Known) -> Non
         ({"pp": 1, "schedule": "zero-bubble"}, {}, ["zero-bubble needs pp > 1"]),
         ({}, {"framework": "fsdp"}, ["splits the batch alone (tp = 2, pp = 4)"]),
         ({"sharding": "distopt"}, {"framework": "torchtitan"}, ["optimizer alone (sharding = distopt)"]),
+        ({"precision": "fp8"}, {"method": "qlora"}, ["qlora computes", "bf16", "precision = fp8"]),
         ({"precision": "nvfp4"}, {}, ["h100-sxm has no products in fp4"]),
         ({"tp": 3}, {}, ["tp does not divide the heads", "--accelerators 32: tp x cp x pp = 3 x 1 x 4"]),
     ],

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from clusterwright.errors import InputError
 from clusterwright.search.candidate import ANY
 from clusterwright.search.design import design
 from clusterwright.search.evaluate import ANOTHER_FRAMEWORK, TIE
@@ -84,3 +85,15 @@ def test_a_mixture_is_not_planned_with_a_framework_that_no_published_run_of_one_
     plan = design(one, known)
     assert plan.workload["training"]["framework"] == "megatron"
     assert not any("torchtitan" in reason for reason in plan.reasons)
+
+
+def test_four_bit_weights_are_computed_with_in_bf16_whatever_the_accelerator_has(known: Known) -> None:
+    plan = planned(known, precision="any", framework="any", method="qlora")
+    assert plan.chosen is not None
+    assert "bf16" == plan.chosen.layout.precision
+    assert not [line for line in (*plan.reasons, *plan.assumptions) if "fp8" in line]
+
+
+def test_four_bit_weights_are_refused_in_fp8(known: Known) -> None:
+    with pytest.raises(InputError, match="qlora"):
+        planned(known, precision="fp8", method="qlora")

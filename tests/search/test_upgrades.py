@@ -88,3 +88,28 @@ def test_an_upgrade_is_told_with_what_it_gains_and_costs(plan: Plan) -> None:
 
 def test_a_plan_of_rented_nodes_has_no_upgrades(known: Known) -> None:
     assert design(wish(), known).upgrades == ()
+
+
+def on_a_pc(known: Known, method: str, precision: str = "bf16") -> Plan:
+    lines = {
+        "framework": "megatron",
+        "method": method,
+        "precision": precision,
+        "tokens": "50M",
+        "sequence_length": 2048,
+    }
+    limits = {"accelerators": None, "max_accelerators": None}
+    return design(wish(training=lines, constraints=limits, cluster={"node": "pc-rtx-4090", "nodes": 1}), known)
+
+
+def test_four_bit_weights_are_offered_no_fp8(known: Known) -> None:
+    assert not [one for one in on_a_pc(known, "qlora").upgrades if "fp8" in one.what]
+
+
+def test_fp8_quickens_only_the_products_and_those_by_no_more_than_the_peaks(known: Known) -> None:
+    wide, narrow = on_a_pc(known, "lora"), on_a_pc(known, "lora", "fp8")
+    assert time_of(narrow) == pytest.approx(upgrade(wide, "fp8").train_time_s, rel=1e-6)
+    assert wide.hardware_accelerator is not None
+    peaks = wide.hardware_accelerator.peak_flop_per_s
+    assert peaks["fp8"] / peaks["bf16"] == pytest.approx(2.0, rel=0.01)
+    assert 1 < time_of(wide) / time_of(narrow) < peaks["fp8"] / peaks["bf16"]

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 LONGEST_SEQUENCE = 2**27
 MOST_TOKENS = 1e18
+NARROW = ("fp8", "mxfp8", "nvfp4")
+"""Formats of eight bits and fewer."""
 BATCH_SLACK = 0.05
 """Share by which a global batch given in tokens may differ from what is asked. [1]"""
 FRONT = 20
@@ -138,6 +140,10 @@ def trainable(workload: Workload) -> Training:
     training = workload.training
     if training is None:
         raise InputError("[serving] is not planned yet; write a [training] section")
+    if training.method == "qlora" and training.precision in NARROW:
+        raise InputError(
+            f"[training] precision {training.precision}: qlora computes with its 4-bit weights in bf16; write bf16"
+        )
     if training.sequence_length > LONGEST_SEQUENCE:
         raise InputError(
             f"[training] sequence_length: {training.sequence_length:,} tokens are more than {LONGEST_SEQUENCE:,}"

@@ -225,6 +225,8 @@ def _beyond(layout: Layout, training: Training, accelerator: Accelerator) -> lis
     if framework in ("fsdp", "torchtitan") and layout.sharding in ("zero1", "distopt"):
         found.append(f"framework {framework} does not share the optimizer alone (sharding = {layout.sharding})")
     narrow = {"fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}.get(layout.precision)
+    if narrow and training.method == "qlora":
+        found.append(f"qlora computes with its 4-bit weights in bf16 (precision = {layout.precision})")
     if narrow and narrow not in accelerator.peak_flop_per_s:
         found.append(f"{accelerator.name} has no products in {narrow} (precision = {layout.precision})")
     return found

@@ -143,6 +143,8 @@ def _storage(there: There) -> Iterator[Upgrade]:
 
 def _precision(there: There) -> Iterator[Upgrade]:
     training = there.setting.training
+    if training.method == "qlora":
+        return  # it computes with its 4-bit weights in bf16
     if training.precision == "bf16" and "fp8" in there.kind.accelerator.peak_flop_per_s:
         narrow = replace(there.setting, training=training.model_copy(update={"precision": "fp8"}))
         yield Upgrade(
@@ -160,7 +162,7 @@ def _rent(there: There) -> Iterator[Upgrade]:
     _, found = choose(table, quick, "cost")
     if found is not None:
         one = table.candidate(found)
-        what = f"rent instead: {one.accelerators} {one.accelerator} ({one.offer.provider}, {one.offer.term})"
+        what = f"rent instead: {one.accelerators} {one.accelerator} ({one.seller})"
         yield Upgrade(
             what=what, train_time_s=one.estimate.train_time_s, price_usd=one.estimate.cost_usd, source=one.offer.source
         )
