@@ -83,6 +83,8 @@ class Training(Noun):
     lora_rank: PositiveInt = 16
     optimizer: Literal["adamw", "adamw-8bit", "precision-aware"] = "adamw"
     """``precision-aware``: moments and gradients in bf16; ``adamw-8bit``: moments of a byte, no fp32 master weights."""
+    routing: Literal["balanced", "natural"] = "balanced"
+    """How tokens fall on experts: forced to be even, or as they will."""
     offload: tuple[Literal["optimizer", "activations"], ...] = ()
     """What host memory holds instead of the accelerators'."""
     recompute_modules: tuple[RecomputeModule, ...] | None = None

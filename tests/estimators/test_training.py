@@ -337,3 +337,9 @@ def test_a_zero_bubble_schedule_is_never_slower_and_never_needs_less_memory(job:
     plain, zero = (of(job, some, schedule=s) for s in ("1f1b", "zero-bubble"))
     assert no_more(zero.step_time_s, plain.step_time_s)
     assert no_more(plain.memory_bytes, zero.memory_bytes)
+
+
+@drawn
+@given(jobs(), LAYOUTS)
+def test_tokens_that_fall_as_they_will_are_never_quicker(job: Job, some: list[Layout]) -> None:
+    assert no_more(of(job, some).step_time_s, of(replace(job, routing="natural"), some).step_time_s)

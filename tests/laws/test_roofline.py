@@ -100,3 +100,8 @@ def test_longer_rows_use_more_of_the_peak(length: int, head: int) -> None:
         return 1e12 / float(time)
 
     assert speed(2 * length) >= speed(length)
+
+
+@given(st.integers(1, 512))
+def test_more_ranks_of_experts_are_never_evener(ranks: int) -> None:
+    assert 1.0 <= float(work.routing_skew(ranks)) <= float(work.routing_skew(2 * ranks))

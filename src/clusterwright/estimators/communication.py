@@ -17,7 +17,7 @@ from clusterwright.estimators.job import (
     layers_a_stage,
     parameters_a_rank,
 )
-from clusterwright.laws import collectives
+from clusterwright.laws import collectives, work
 from clusterwright.model import Attention, Experts
 
 if TYPE_CHECKING:
@@ -207,7 +207,8 @@ def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, d
         exchange = wires.exchange(token * feed.top_k, lay.ep, np.ones_like(lay.ep), domain)
         if once:
             exchange = np.minimum(exchange, wires.dispatch(token, feed.top_k, lay.ep, domain))
-        total = total + share * 4.0 * exchange
+        skew = work.routing_skew(lay.ep) if job.routing == "natural" else 1.0
+        total = total + share * 4.0 * exchange * skew
     again = np.where(lay.recompute == FULL, 1.5, 1.0)
     return total * again * layers_a_stage(job, lay) * (1 - stack.hidden.ep)
 

@@ -32,6 +32,8 @@ class Job:
     year: float = 2026.0
     method: str = "full"
     lora_rank: int = 16
+    routing: str = "balanced"
+    """How tokens fall on experts: ``balanced``, or ``natural`` as they do without being forced."""
     saving: Saving = field(default_factory=Saving)
     """What it does about memory beyond its layout and its software stack."""
     nic_bytes_per_s: float | None = None

@@ -41,6 +41,8 @@ class Machine:
     precision: str
     frozen: bool = False
     """Whether the weights are not trained (adapters beside them are)."""
+    natural: bool = False
+    """Whether tokens fall on experts as they will, so that one rank has more than its share."""
 
     @property
     def factor(self) -> float:
@@ -245,6 +247,9 @@ def feed_products(
     times = _add(
         linear(machine, rows, up * ffn, hidden, groups=local), linear(machine, rows, hidden, ffn, groups=local)
     )
+    if machine.natural:
+        skew = work.routing_skew(ep)
+        times = (times[0] * skew, times[1] * skew, times[2] * skew)
     values = feed.top_k * ((up + 1) * ffn + 2 * hidden) / whole
     if feed.shared_ffn:
         shared = feed.shared_ffn / tp

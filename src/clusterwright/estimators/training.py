@@ -99,6 +99,7 @@ def run(
         efficiency.law,
         job.precision,
         job.method != "full",
+        job.routing == "natural",
     )
     device = _device(job, machine, flat)
     wires = Wires.of(job, efficiency)

@@ -180,6 +180,11 @@ def assumptions(setting: Setting, workload: Workload, of_money: tuple[str, ...] 
         found.append(
             'precision bf16: [training] precision = "any" tries fp8 too, where accelerator and framework have it'
         )
+    if setting.model.experts and setting.training.routing == "balanced":
+        found.append(
+            "tokens fall evenly on experts, as recipes force them to: "
+            '[training] routing = "natural" counts the rank that has more than its share'
+        )
     if setting.training.offload:
         found.append(
             f"offload {', '.join(setting.training.offload)}: its memory is counted, its time on the host is not"
