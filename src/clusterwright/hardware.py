@@ -164,6 +164,8 @@ class FailureRates(Noun):
     repair_s: float = Field(gt=0)
     host_copy_bytes_per_s: float = Field(gt=0)
     """Of one accelerator into host memory, for asynchronous saves [B/s]."""
+    save_overhead_s: float = Field(ge=0)
+    """By which an asynchronous save stops the job besides the copy, whatever its size [s]."""
     assumptions: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
 

@@ -50,6 +50,7 @@ _RATES_UNITS = {
     "restart_s": "s",
     "repair_s": "s",
     "host_copy_bytes_per_s": "B/s",
+    "save_overhead_s": "s",
 }
 
 

@@ -3,8 +3,10 @@
 The job is one that any interruption stops whole. Saves are of three modes:
 
 - ``sync``: the job waits until the checkpoint is on storage.
-- ``async``: it waits for the copy into host memory; the write runs behind, and a checkpoint counts once written.
-- ``memory``: as ``async``, but what counts is a copy in the memory of another host, at the rate of the host link.
+- ``async``: it waits until the copy into host memory is prepared and made; the write runs behind, and a checkpoint
+  counts once written.
+- ``memory``: it waits for the copy alone, and what counts is a copy in the memory of another host, at the rate of the
+  host link.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
 SPARES_CONFIDENCE = 0.99
 """Share of the time in which the spares suffice, where nothing else is asked."""
+
+
+SAVE_LAW = "bytes / bandwidth; asynchronous: of the copy, and a fixed time"
 
 
 class SaveMode(StrEnum):
@@ -94,7 +99,7 @@ def estimate_goodput(
         *(np.asarray(a, dtype=np.float64) for a in (accelerators, checkpoint_bytes, write_bytes_per_s))
     )
     mtbf = laws.job_mtbf(count, rates.mtbf_s)
-    stall, lag = save_times(count, size, rate, rates.host_copy_bytes_per_s, mode)
+    stall, lag = save_times(count, size, rate, rates.host_copy_bytes_per_s, mode, save_overhead_s=rates.save_overhead_s)
     restart = rates.detection_s + rates.restart_s
     exact = laws.checkpoint_interval_exact(stall, mtbf)
     wanted = exact if interval_s is None else np.broadcast_to(np.asarray(interval_s, dtype=np.float64), mtbf.shape)
@@ -149,13 +154,18 @@ def save_times(
     write_bytes_per_s: BytesPerSecond,
     host_copy_bytes_per_s: BytesPerSecond,
     mode: SaveMode | str,
+    *,
+    save_overhead_s: Seconds,
 ) -> tuple[Floats, Floats]:
     """How long a save stops the job, and how long after that the checkpoint may be used [s], [s].
 
-    Every accelerator holds an equal part and copies it at ``host_copy_bytes_per_s``.
+    Every accelerator holds an equal part and copies it at ``host_copy_bytes_per_s``; an asynchronous save takes
+    ``save_overhead_s`` more, and where the write itself is over sooner, it is a synchronous one.
 
-    >>> [float(t) for t in save_times(512, 5.29e12, 88e9, 55.4e9, "sync")]
+    >>> [float(t) for t in save_times(512, 5.29e12, 88e9, 55.4e9, "sync", save_overhead_s=0.77)]
     [60.1..., 0.0]
+    >>> [float(t) for t in save_times(512, 5.29e12, 88e9, 55.4e9, "async", save_overhead_s=0.77)]
+    [0.95..., 60.1...]
     """
     mode = SaveMode(mode)
     write = np.asarray(checkpoint_bytes, dtype=np.float64) / np.asarray(write_bytes_per_s)
@@ -164,7 +174,11 @@ def save_times(
     )
     if mode is SaveMode.SYNC:
         return write, np.zeros_like(write)
-    return (copy + 0.0 * write, write + 0.0 * copy) if mode is SaveMode.ASYNC else (copy, copy)
+    if mode is SaveMode.MEMORY:
+        return copy, copy
+    behind = copy + np.asarray(save_overhead_s, dtype=np.float64)
+    pays = behind < write
+    return np.where(pays, behind, write), np.where(pays, write, 0.0)
 
 
 @dataclass(frozen=True)
@@ -191,7 +205,7 @@ def explain_goodput(estimate: GoodputEstimate, rates: FailureRates, reclaims: Re
         name="MTBF of the job", value=float(estimate.mtbf_s), unit="s", source=source, kind=Kind.ESTIMATED, parts=causes
     )
     interval = Term(name="checkpoint interval", value=float(estimate.checkpoint_interval_s), unit="s", source="optimum")
-    stall = Term(name="stall of a save", value=float(estimate.checkpoint_stall_s), unit="s", source="bytes / bandwidth")
+    stall = Term(name="stall of a save", value=float(estimate.checkpoint_stall_s), unit="s", source=SAVE_LAW)
     lost = (
         Term(
             name="saving",
