@@ -37,7 +37,7 @@ UNDISTURBED = 0.95
 def search(wish: Wish, known: Known) -> dict[str, float]:
     """One full search, timed."""
     work = wish.workload
-    candidate.fabric_of.cache_clear()  # what an earlier run of this process left
+    candidate._network.cache_clear()  # what an earlier run of this process left
     cpu, wall = time.process_time(), time.perf_counter()
     setting = setting_of(wish, trainable(work), known)
     counts = evaluate(setting, offered_by(wish, setting, known).kinds, largest(work), {}).counts

@@ -156,6 +156,12 @@ def test_another_node_than_the_clusters_has_neither_its_price_nor_its_network(kn
     assert alone.candidate == other.candidate
 
 
+def test_more_accelerators_than_the_cluster_has_are_refused_with_its_size(known: Known) -> None:
+    asked = wish(constraints={"accelerators": None, "max_accelerators": None}, cluster=CLUSTER)
+    with pytest.raises(InputError, match=r"--accelerators 64: \[cluster\] has 4 x 8"):
+        ask(Asked("h100-sxm", 64, tp=8, pp=4), asked, known)
+
+
 def test_an_accelerator_that_the_cluster_lacks_is_named(known: Known) -> None:
     asked = wish(constraints={"accelerators": None, "max_accelerators": None}, cluster=CLUSTER)
     with pytest.raises(InputError, match=r"b200-sxm.*dgx-h100 has h100-sxm"):

@@ -164,9 +164,16 @@ def join_nodes(node: Node, nodes: int, radix: int, oversubscription: float, part
     """
     if nodes <= 1 or not node.scales_out:
         return None
+    return first_fabric(nodes, node.nics, node.nic_bits_per_s, radix, oversubscription, parts)
+
+
+def first_fabric(
+    nodes: int, nics: int, nic_bits_per_s: float, radix: int, oversubscription: float, parts: FabricParts
+) -> FabricDesign | None:
+    """The network by the first topology that holds the nodes; none where none does. Arguments as of `design_fabric`."""
     for topology in Topology:
         try:
-            return design_fabric(nodes, node.nics, node.nic_bits_per_s, radix, topology, oversubscription, parts)
+            return design_fabric(nodes, nics, nic_bits_per_s, radix, topology, oversubscription, parts)
         except InfeasibleError:
             continue
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clusterwright.estimators.cost import Quote, committed_cost, node_power, rent_cost, run_power
-from clusterwright.estimators.fabric import join_nodes
+from clusterwright.estimators.fabric import first_fabric
 from clusterwright.estimators.goodput import with_reclaims
 from clusterwright.estimators.keeping import Saving
 from clusterwright.estimators.networks import radix_for
@@ -161,15 +161,20 @@ def make(
     )  # fmt: skip
 
 
-@functools.lru_cache(maxsize=65536)
 def fabric_of(node: Node, nodes: int, oversubscription: float, parts: FabricParts) -> Fabric:
     """The scale-out network of some nodes; a single node needs none."""
     if nodes <= 1 or not node.scales_out:
         return Fabric(topology="none", tiers=0, leaf=0, spine=0, core=0, nic_bits_per_s=node.nic_bits_per_s, cables=0)
-    found = join_nodes(node, nodes, radix_for(node, parts), oversubscription, parts)
-    if found is None:
-        return Fabric(
-            topology="more than three tiers", tiers=4, leaf=0, spine=0, core=0, nic_bits_per_s=node.nic_bits_per_s,
-            cables=0,
-        )  # fmt: skip
-    return Fabric(**{name: getattr(found, name) for name in Fabric.model_fields})
+    return _network(nodes, node.nics, node.nic_bits_per_s, radix_for(node, parts), oversubscription, parts)
+
+
+@functools.lru_cache(maxsize=65536)
+def _network(
+    nodes: int, nics: int, nic_bits_per_s: float, radix: int, oversubscription: float, parts: FabricParts
+) -> Fabric:
+    found = first_fabric(nodes, nics, nic_bits_per_s, radix, oversubscription, parts)
+    if found is not None:
+        return Fabric(**{name: getattr(found, name) for name in Fabric.model_fields})
+    return Fabric(
+        topology="more than three tiers", tiers=4, leaf=0, spine=0, core=0, nic_bits_per_s=nic_bits_per_s, cables=0
+    )

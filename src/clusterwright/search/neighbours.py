@@ -74,6 +74,7 @@ def software_reasons(
         found = run(under.job(kind), every, setting.calibration)
         fits = found.memory_bytes <= USABLE_MEMORY * kind.accelerator.memory_bytes
         best = _best(np.where(fits, found.step_time_s / own, np.inf))
+        best = {"none is legal": "has no legal layout", "none fits": "does not fit"}.get(best, best)
         parts.append(f"{other.framework} in {other.precision} {best}")
     if not parts:
         return ()
@@ -101,8 +102,8 @@ def _without(layout: Layout, every: Layouts, ratio: Floats) -> Iterator[str]:
 
 def _best(ratio: Floats) -> str:
     if not len(ratio):
-        return "has no legal layout"
-    return _gap(float(ratio.min())) if np.isfinite(ratio.min()) else "does not fit"
+        return "none is legal"
+    return _gap(float(ratio.min())) if np.isfinite(ratio.min()) else "none fits"
 
 
 def _gap(ratio: float) -> str:

@@ -211,6 +211,8 @@ def _faults(asked: Asked, layout: Layout, wish: Wish, training: Training, kind: 
     if not whole:
         split = f"tp x cp x pp = {layout.tp} x {layout.cp} x {layout.pp}"
         found.append(f"--accelerators {asked.accelerators}: {split} does not divide it")
+    if kind.there is not None and asked.accelerators > kind.there * kind.node.accelerators:
+        found.append(f"--accelerators {asked.accelerators}: [cluster] has {kind.there} x {kind.node.accelerators}")
     return [*found, *_beyond(layout, training, kind.accelerator)]
 
 
