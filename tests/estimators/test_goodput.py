@@ -10,6 +10,7 @@ import pytest
 
 from clusterwright.catalog.cluster_parts import load_failure_rates, load_published_runs
 from clusterwright.estimators import goodput
+from clusterwright.laws import reliability
 from clusterwright.simulation.failures import simulate_goodput
 
 if TYPE_CHECKING:
@@ -184,6 +185,17 @@ def test_the_page_tells_the_stall_of_an_asynchronous_save() -> None:
     stall = float(goodput.estimate_goodput(512, 911e9, 57.5e9, RATES).checkpoint_stall_s)
     assert f"and {RATES.save_overhead_s:g} s to prepare it" in page
     assert f"for {stall:.2f} s instead of 15.8 s, {911 / 57.5 / stall:.0f} times less" in page
+
+
+def test_the_page_tells_what_a_fixed_cost_of_copies_in_memory_would_make_of_a_published_run() -> None:
+    page = (ROOT / "docs" / "reference" / "goodput.md").read_text("utf-8")
+    run = RUNS["ByteRobust, ByteDance"]
+    found = goodput.estimate_goodput(run.accelerators, run.settings["checkpoint_bytes"], 2e12, RATES, mode="memory")
+    stall, mtbf = float(found.checkpoint_stall_s) + RATES.save_overhead_s, float(found.mtbf_s)
+    best = float(reliability.checkpoint_interval_exact(stall, mtbf))
+    restart = RATES.detection_s + RATES.restart_s
+    useful = float(reliability.goodput(best, stall, restart, float(found.checkpoint_lag_s), mtbf))
+    assert f"ByteRobust below would come out at {useful:.1%}" in page
 
 
 def test_a_checkpoint_that_is_written_at_once_is_not_saved_behind() -> None:
