@@ -15,6 +15,9 @@ from celpy.adapter import json_to_cel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ENVIRONMENT = celpy.Environment()
+"""Made here, since making one changes the interpreter's recursion limit, which hypothesis refuses in a test."""
+
 
 def faults(schema: dict[str, Any], document: dict[str, Any]) -> list[str]:
     """What the rules of a schema refuse of an object: where, and in the rule's own words."""
@@ -62,5 +65,5 @@ def _verdicts(schema: dict[str, Any], value: Any, place: str) -> Iterator[tuple[
 
 @cache
 def _program(rule: str) -> Any:  # noqa: ANN401 - cel-python ships no types
-    environment = celpy.Environment()
+    environment = ENVIRONMENT
     return environment.program(environment.compile(rule))
