@@ -140,10 +140,10 @@ def kernels() -> list[str]:
     """Rows of the table of kernel curves: what is sustained, and the error against the measured kernels."""
     lines = [
         "\n## Kernels\n",
-        "Share of the dense peak that short kernels sustain on large sizes, what of it lasts through a training step, and",
-        "the median error of the curve against the measured kernels (from aiconfigurator-core 0.12.0, Apache-2.0; no",
-        "error: carried over from single figures). `calibration/fit_kernels.py` writes the curves; what lasts is fitted to",
-        "runs, but for bf16 on Blackwell, which is held between two machines that differ by 1.6.",
+        "Share of the dense peak that short kernels sustain on large sizes, what of it lasts through a training step,",
+        "and the median error of the curve against the measured kernels (from aiconfigurator-core 0.12.0, Apache-2.0;",
+        "no error: carried over from single figures). `calibration/fit_kernels.py` writes the curves; what lasts is",
+        "fitted to runs, but for bf16 on Blackwell, which is held between two machines that differ by 1.6.",
         "",
         "| architecture | kernel | share | lasts | error |",
         "|---|---|--:|--:|--:|",

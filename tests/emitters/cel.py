@@ -65,5 +65,4 @@ def _verdicts(schema: dict[str, Any], value: Any, place: str) -> Iterator[tuple[
 
 @cache
 def _program(rule: str) -> Any:  # noqa: ANN401 - cel-python ships no types
-    environment = ENVIRONMENT
-    return environment.program(environment.compile(rule))
+    return ENVIRONMENT.program(ENVIRONMENT.compile(rule))
