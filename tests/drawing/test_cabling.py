@@ -25,7 +25,7 @@ def test_every_cable_that_is_counted_is_listed(name: str, nodes: int) -> None:
 @pytest.mark.parametrize(("name", "nodes"), SIZES)
 def test_no_switch_has_more_ends_than_ports(name: str, nodes: int) -> None:
     found = networks_of(name, nodes)
-    radix = {n.purpose: n.design.radix for n in found}
+    radix: dict[str, int] = {n.purpose: n.design.radix for n in found}
     ends: Counter[tuple[str, str]] = Counter()
     for cable in cabling.all_cables(found):
         ends[cable.network, cable.upper] += 1
