@@ -138,7 +138,9 @@ def _shaped(found: Estimates, shape: tuple[int, ...]) -> Estimates:
     def fit(value: Any) -> Any:  # noqa: ANN401 - array or dict of arrays
         if isinstance(value, dict):
             return {k: fit(v) for k, v in value.items()}
-        return np.broadcast_to(value, (int(np.prod(shape)),)).reshape(shape)
+        if np.shape(value) == shape:
+            return value
+        return np.broadcast_to(value, (math.prod(shape),)).reshape(shape)
 
     return replace(found, **{name: fit(getattr(found, name)) for name in found.__dataclass_fields__})
 
