@@ -83,6 +83,12 @@ def expert_ranks(lay: Layouts) -> Floats:
     return np.asarray(np.maximum(data_ranks(lay) * np.where(lay.ep > 1, lay.tp / lay.ep, 1), 1.0), dtype=float)
 
 
+def padded(job: Job, lay: Layouts) -> Floats:
+    """Where embedding and head take a layer's place each."""
+    count, slots = job.model.layers, lay.pp * lay.vpp
+    return np.asarray((lay.pp > 1) & (count % slots != 0) & ((count + 2) % slots == 0))
+
+
 def layers_a_stage(job: Job, lay: Layouts) -> Floats:
     """Layers of the fullest stage."""
     return np.ceil(job.model.layers / lay.pp)

@@ -13,7 +13,7 @@ import numpy as np
 
 from clusterwright.estimators.communication import FULL_SHARDS
 from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
-from clusterwright.estimators.job import Job, data_ranks, domain_of, expert_ranks
+from clusterwright.estimators.job import Job, data_ranks, domain_of, expert_ranks, padded
 from clusterwright.estimators.keeping import Keeping, Saving, shipped
 from clusterwright.estimators.kept import kept, sequence_parallel
 from clusterwright.laws import memory
@@ -153,13 +153,7 @@ def _numbers(job: Job, lay: Layouts) -> list[Floats]:
     first, last = 0 * lay.pp, lay.pp - 1
     if job.saving.rank != "fullest" or not last.any():
         return [last if job.saving.rank == "last" else first]
-    return [first, np.minimum(1, last), last] if _padded(job, lay).any() else [first, last]
-
-
-def _padded(job: Job, lay: Layouts) -> Floats:
-    """Where embedding and head take a layer's place each."""
-    count, slots = job.model.layers, lay.pp * lay.vpp
-    return np.asarray((lay.pp > 1) & (count % slots != 0) & ((count + 2) % slots == 0))
+    return [first, np.minimum(1, last), last] if padded(job, lay).any() else [first, last]
 
 
 def _keeping(job: Job) -> Keeping:
@@ -212,10 +206,10 @@ def _stage(job: Job, keep: Keeping, lay: Layouts, number: Floats) -> _Stage:
 
 def _even_layers(job: Job, lay: Layouts, number: Floats) -> Floats:
     """Equal layers; where embedding and head take a layer's place each, the first and last stage have one fewer."""
-    count, padded = job.model.layers, _padded(job, lay)
-    each = np.where(padded, (count + 2) / lay.pp, np.ceil(count / lay.pp))
-    last = np.where(padded, each - 1, np.maximum(count - each * (lay.pp - 1), count // lay.pp))
-    return np.where(number == lay.pp - 1, last, np.where((number == 0) & padded, each - 1, each))
+    count, ends = job.model.layers, padded(job, lay)
+    each = np.where(ends, (count + 2) / lay.pp, np.ceil(count / lay.pp))
+    last = np.where(ends, each - 1, np.maximum(count - each * (lay.pp - 1), count // lay.pp))
+    return np.where(number == lay.pp - 1, last, np.where((number == 0) & ends, each - 1, each))
 
 
 def _tokens(job: Job, keep: Keeping, lay: Layouts) -> _Tokens:

@@ -17,7 +17,7 @@ from clusterwright.estimators.calibrated import calibrated, place_of, spread_of
 from clusterwright.estimators.communication import Wires, communicate
 from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
-from clusterwright.estimators.job import Device, Job
+from clusterwright.estimators.job import Device, Job, padded
 from clusterwright.estimators.residency import hold
 from clusterwright.laws import pipeline, roofline, work
 from clusterwright.model import Experts
@@ -160,12 +160,11 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> Device:
     head = (logits[0] + logits[1] + loss) * (1 + job.model.mtp)
     count = job.model.layers
     stage = np.ceil(count / lay.pp)
-    slots = lay.pp * lay.vpp
-    padded = (count % slots != 0) & ((count + 2) % slots == 0)
-    stage = np.where(padded, (count + 2) / lay.pp, stage)
+    ends = padded(job, lay)
+    stage = np.where(ends, (count + 2) / lay.pp, stage)
     mean = total / count
     products, backward, weight, attention, elementwise, feed, forward = (row[where] for row in mean)
-    last = np.where(padded, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
+    last = np.where(ends, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
     busy = (products + backward + (1 + machine.attention_backward) * attention + 3 * elementwise) * machine.factor
     launch = _host(job, machine, lay)
     spare = np.maximum(stage - np.maximum(last, 0), 0) * np.maximum(busy, launch)
@@ -214,8 +213,8 @@ def _step(
     attention = (1 + machine.attention_backward) * device.attention * device.layers * factor
     elementwise = 3.0 * device.elementwise * device.layers * factor
     again = device.again * device.layers
-    busy = products + attention + elementwise + again
-    floor = np.maximum(device.launch - (busy + talk["tp"] + talk["cp"] + talk["ep"]), 0.0)
+    busy = products + attention + elementwise + again + talk["tp"] + talk["cp"] + talk["ep"]
+    floor = roofline.host_bound(busy, device.launch) - busy
     slot = {
         "matrix products": products,
         "attention": attention,
