@@ -59,7 +59,8 @@ _FACTOR_OF = {part: factor for factor, parts in FACTORS.items() for part in part
 _LAUNCHED = (*FACTORS["compute"], *FACTORS["attention"], "memory-bound kernels", "recompute",
              "tensor-parallel communication", "expert-parallel communication")  # fmt: skip
 """What runs while the host launches: the launch floor is what the host takes beyond it."""
-_ONCE = ("pipeline bubble", "data-parallel communication", "optimizer step", "fixed time of a step", "stragglers")
+_ONCE = ("pipeline bubble", "data-parallel communication", "optimizer step", "fixed time of a step", "stragglers",
+         "stalled messages")  # fmt: skip
 """Parts that are not of every micro-batch."""
 
 
@@ -123,7 +124,8 @@ def calibrated(
         host = (floor + _sum(parts, _LAUNCHED)) * calibration.launch.value
         found["launch floor"] = np.where(floor > 0, np.maximum(host - _sum(found, _LAUNCHED), 0.0), 0.0)
     slot = [name for name in parts if name not in _ONCE]
-    for name, rest in (("pipeline bubble", slot), ("stragglers", [name for name in parts if name != "stragglers"])):
+    step = [name for name in parts if name not in {"stragglers", "stalled messages"}]
+    for name, rest in (("pipeline bubble", slot), ("stragglers", step)):
         if name in parts:
             before = _sum(parts, rest)
             found[name] = found[name] * np.divide(_sum(found, rest), before, out=np.ones_like(before), where=before > 0)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     Floats = NDArray[Any]
 
 FULL_SHARDS = tuple(SHARDINGS.index(name) for name in ("zero3", "fsdp", "hsdp"))
+OPTIMIZER_SHARDS = tuple(SHARDINGS.index(name) for name in ("zero1", "zero2"))
+ZERO_BUCKET = 5e8
+"""Parameters that ZeRO-1 and 2 gather by one call: DeepSpeed's allgather_bucket_size; nanotron gathers all by one."""
 DISTRIBUTED = SHARDINGS.index("distopt")
 """Megatron's distributed optimizer: its buckets hold 40 million parameters, or a million a rank where that is more."""
 BACKWARD = 2.0 / 3.0
@@ -147,14 +150,15 @@ def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Devi
     }
     stride = lay.tp * lay.cp * lay.dp
     crosses = stride * lay.pp > domain
-    shared = width / np.where(stack.sequence_parallel, lay.tp, 1)
     hop = np.asarray(
         collectives.send(
-            shared,
+            width / lay.tp,  # each tensor-parallel rank sends its part (Narayanan et al. 2021, section 4.1)
             bandwidth=np.where(crosses, wires.out, wires.pair),
             latency=np.where(crosses, wires.far.latency, wires.near.latency),
         )
     )
+    if not stack.sequence_parallel:
+        hop = hop + wires.gather(width, lay.tp, one, domain)
     found["pp"] = np.where(lay.pp > 1, 2 * hop * lay.vpp, 0.0) * (1 - stack.hidden.pp)
     found |= _data(job, stack, wires, lay, device, found["cp"], found["tp"] + found["ep"])
     return {name: np.asarray(value * one, dtype=float) for name, value in found.items()}
@@ -210,7 +214,8 @@ def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, d
         skew = work.routing_skew(lay.ep) if job.routing == "natural" else 1.0
         total = total + share * 4.0 * exchange * skew
     again = np.where(lay.recompute == FULL, 1.5, 1.0)
-    return total * again * layers_a_stage(job, lay) * (1 - stack.hidden.ep)
+    graphed = stack.graphed(job.accelerator.name, job.precision, job.year)
+    return total * again * layers_a_stage(job, lay) * (1 - (stack.graphs_hide if graphed else stack.hidden.ep))
 
 
 def _data(  # noqa: PLR0917 - what the law needs
@@ -234,9 +239,9 @@ def _data(  # noqa: PLR0917 - what the law needs
     weights, gradients = BF16 * plain, sent * plain
     size = np.where(lay.sharding == DISTRIBUTED, sent * np.maximum(40e6, 1e6 * ranks), stack.bucket_bytes)
     buckets = np.maximum(np.where(full, device.layers, gradients / size), 1.0)
-    gathers = wires.gather(weights, inner, stride, domain, buckets) + wires.gather(
-        BF16 * experts, spread, stride, domain
-    )
+    coalesced = np.isin(lay.sharding, OPTIMIZER_SHARDS)
+    calls = np.where(coalesced, np.maximum(plain / ZERO_BUCKET, 1.0), buckets)
+    gathers = wires.gather(weights, inner, stride, domain, calls) + wires.gather(BF16 * experts, spread, stride, domain)
     scatter = wires.gather(gradients, inner, stride, domain, buckets) + wires.gather(
         sent * experts, spread, stride, domain
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import tomllib
 from importlib import resources
 from typing import Any, Literal
@@ -94,6 +95,9 @@ class Stack(Noun):
     fused: bool
     factor: float = Field(gt=0)
     spread: float = Field(ge=0)
+    gain: float = Field(default=0.0, ge=0)
+    """Growth of its speed a year, up to ``gain_until`` where ``factor`` holds [1]."""
+    gain_until: float = 0.0
     host: float
     step: float
     hidden: Hidden
@@ -105,6 +109,10 @@ class Stack(Noun):
     """Time to launch and route one mixture layer, forward and backward, beyond a dense one [s]."""
     pipeline_host: float = 0.0
     """Growth of the launch time under a pipeline, for every tensor-parallel rank: blocking messages serialise them."""
+    stall: float = Field(default=0.0, ge=0)
+    """Time that each blocking message of a pipeline stalls in a job with a bad node [s]."""
+    stalling_nodes: float = Field(default=0.0, ge=0, lt=1)
+    """Share of nodes that are bad in that way [1]."""
     context: Literal["ring", "all-gather", "all-to-all"] = "ring"
     """How attention sees the other parts of a sequence: Megatron passes them around, torchtitan and XLA gather them,
     DeepSpeed-Ulysses exchanges heads for tokens."""
@@ -112,8 +120,20 @@ class Stack(Noun):
     """Factor of fp8 and narrower, where it is not ``factor``: torchao's float8 is compiled."""
     bucket_bytes: float = 25e6
     """Gradients that are reduced by one call; torch's DistributedDataParallel takes 25 MB [B]."""
-    graphs: tuple[str, ...] = ()
-    """Architectures on which a whole iteration is one CUDA graph, so that nothing waits for the host."""
+    graphs: dict[str, float] = Field(default_factory=dict)
+    """Accelerators, and the year since when there the recipes for mixtures in mxfp8 run a whole iteration as one CUDA
+    graph, in which nothing waits for the host and the grouped products of experts run as one large product would and
+    hold their casts and activation."""
+    graphs_hide: float = Field(default=0.0, ge=0, le=1)
+    """Share of expert-parallel communication that these recipes overlap [1]."""
+
+    def factor_of(self, year: float) -> float:
+        """What it multiplies the device's time by, as of a year; nothing is known of more than four years back [1]."""
+        return self.factor * (1.0 + self.gain) ** min(max(self.gain_until - year, 0.0), 4.0)
+
+    def graphed(self, accelerator: str, precision: str, year: float) -> bool:
+        """Whether mixtures run so."""
+        return precision == "mxfp8" and year >= self.graphs.get(accelerator.partition("-")[0], math.inf)
 
 
 class LawFactors(Noun):

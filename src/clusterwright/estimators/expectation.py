@@ -37,9 +37,10 @@ LAWS = {
     "optimizer step": "30 bytes a parameter owned, over roofline.memory_bound_time",
     "fixed time of a step": "the stack's fixed time",
     "stragglers": "loss to the slowest accelerator, by number of accelerators",
+    "stalled messages": "pipeline.blocking_messages times the stack's stall, where reliability.any_bad is likely",
 }
 """Part of the step time, and the law that gives it."""
-FITTED = {"launch floor", "fixed time of a step", "stragglers", "matrix products", "attention"}
+FITTED = {"launch floor", "fixed time of a step", "stragglers", "stalled messages", "matrix products", "attention"}
 
 
 def terms(

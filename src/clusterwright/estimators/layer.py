@@ -26,6 +26,12 @@ ATTENTION_BACKWARD = 2.5
 CAST_BYTES = {"fp8": 2.0, "mxfp8": 4.0, "nvfp4": 4.0}
 """Bytes of the narrow copies of a value. One scale a tensor: the norm or activation before writes the copy and its
 transpose itself. One scale a block: both copies are made from a bf16 value, each with its own scales."""
+EXPERT_CAST_BYTES = CAST_BYTES | {"fp8": 6.0}
+"""The same of grouped products: no norm comes right before them, so that one scale a tensor takes a pass that looks for
+the largest value, and one that reads again and writes copy and transpose."""
+MOVED_A_COPY = 4
+"""Values moved for each value of a token's copy: sorting the copies by expert reads and writes them, and so does
+putting the results back into the tokens' order (Megatron-Core, moe_utils.py: permute and unpermute)."""
 STATE_CHUNK = 256
 """Chunk of the state-space scan (Dao and Gu 2024, https://arxiv.org/abs/2405.21060) [tokens]."""
 
@@ -41,14 +47,18 @@ class Machine:
     precision: str
     frozen: bool = False
     """Whether the weights are not trained (adapters beside them are)."""
+    year: float = 2026.0
     natural: bool = False
     """Whether tokens fall on experts as they will, so that one rank has more than its share."""
+    graphed: bool = False
+    """Whether mixtures run as one CUDA graph, their grouped products holding casts and activation."""
 
     @property
     def factor(self) -> float:
         """What this stack makes of the device's time, at this number format [1]."""
         narrow = self.stack.narrow_factor
-        return self.stack.factor if narrow is None or self.products()[2] >= 2.0 else narrow  # noqa: PLR2004 - bytes of bf16
+        wide = narrow is None or self.products()[2] >= 2.0  # noqa: PLR2004 - bytes of bf16
+        return self.stack.factor_of(self.year) if wide else narrow
 
     @property
     def wide_peak(self) -> float:
@@ -76,6 +86,11 @@ class Machine:
     def wide_share(self) -> float:
         """Share of the bf16 peak that large products sustain through a step, at this power limit [1]."""
         return self.curve.bf16.share * self.curve.bf16.sustained * self.power_share
+
+    @property
+    def group_share(self) -> float:
+        """Speed of a group of products over that of one large product [1]."""
+        return 1.0 if self.graphed else self.law.group_share
 
     @property
     def flash(self) -> Flash:
@@ -132,10 +147,7 @@ def product(
         n,
         k,
         peak=peak,
-        share=curve.share
-        * curve.sustained
-        * machine.power_share
-        * (1.0 if groups is None else machine.law.group_share),
+        share=curve.share * curve.sustained * machine.power_share * (1.0 if groups is None else machine.group_share),
         half_depth=curve.half_depth,
         waves=curve.waves,
         multiprocessors=machine.accelerator.multiprocessors,
@@ -167,10 +179,12 @@ def linear(
     if not machine.frozen:
         weight = product(machine, n, k, tokens, wide=wide, result_bytes=2.0 * machine.stack.gradient, groups=groups)
         back = back + weight
-    if not wide and machine.products()[2] < 2.0:  # noqa: PLR2004 - bytes of bf16
+    fused = groups is not None and machine.graphed
+    if not wide and not fused and machine.products()[2] < 2.0:  # noqa: PLR2004 - bytes of bf16
         every = tokens * (1.0 if groups is None else groups)
-        ahead = ahead + CAST_BYTES[machine.precision] * every * k / machine.bandwidth
-        back = back + CAST_BYTES[machine.precision] * every * n / machine.bandwidth
+        moved = (CAST_BYTES if groups is None else EXPERT_CAST_BYTES)[machine.precision]
+        ahead = ahead + moved * every * k / machine.bandwidth
+        back = back + moved * every * n / machine.bandwidth
     return ahead, back, weight
 
 
@@ -250,7 +264,8 @@ def feed_products(
     if machine.natural:
         skew = work.routing_skew(ep)
         times = (times[0] * skew, times[1] * skew, times[2] * skew)
-    values = feed.top_k * ((up + 1) * ffn + 2 * hidden) / whole
+    activated = 0.0 if machine.graphed else (up + 1) * ffn
+    values = feed.top_k * (activated + MOVED_A_COPY * hidden) / whole
     if feed.shared_ffn:
         shared = feed.shared_ffn / tp
         times = _add(times, linear(machine, tokens, up * shared, hidden), linear(machine, tokens, hidden, shared))

@@ -19,13 +19,13 @@ from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
 from clusterwright.estimators.job import Device, Job, padded
 from clusterwright.estimators.residency import hold
-from clusterwright.laws import pipeline, roofline, work
+from clusterwright.laws import pipeline, reliability, roofline, work
 from clusterwright.model import Experts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from clusterwright.estimators.efficiency import Efficiency
+    from clusterwright.estimators.efficiency import Efficiency, Stack
     from clusterwright.hardware import Accelerator, Node
     from clusterwright.measurement import Calibration
     from clusterwright.model import Model
@@ -38,6 +38,10 @@ USABLE_MEMORY = 0.90
 """Share of an accelerator's memory that a job may plan to allocate: context, libraries and fragments take the rest."""
 INTERVAL_80 = 1.2816
 """Standard deviations on either side that hold 80% of a normal distribution."""
+LIKELY = 0.5
+"""Probability from which on a job is estimated with stalls: the median of what is seen."""
+OUTSIDE_80 = 0.9
+"""Share of jobs that lie above the lower end of an interval that holds 80%, or below its upper end [1]."""
 LOG_TO_SPREAD = 0.03
 """Growth of the estimate's spread for every factor of e in accelerators above a node."""
 MIXTURE_SPREAD = 0.25
@@ -99,12 +103,17 @@ def run(
         efficiency.law,
         job.precision,
         job.method != "full",
+        job.year,
         job.routing == "natural",
+        stack.graphed(job.accelerator.name, job.precision, job.year),
     )
     device = _device(job, machine, flat)
     wires = Wires.of(job, efficiency)
     talk = communicate(job, stack, wires, flat, device)
     parts = _step(job, machine, flat, device, talk)
+    stalled, likely = _stalls(job, stack, flat)
+    if stack.stall:
+        parts["stalled messages"] = stalled * (likely > LIKELY)
     place = place_of(job, flat) if calibration is not None else {}
     if calibration is not None:
         parts = calibrated(parts, calibration, place)
@@ -117,10 +126,11 @@ def run(
         spread = np.minimum(spread, spread_of(parts, calibration, place))
     memory_parts = hold(job, flat)
     exposed = np.asarray(sum(v for k, v in parts.items() if k.endswith("communication")), dtype=float)
+    free = step - stalled * (likely > LIKELY)
     found = Estimates(
         step,
-        step * np.exp(-INTERVAL_80 * spread),
-        step * np.exp(INTERVAL_80 * spread),
+        (free + stalled * (likely > OUTSIDE_80)) * np.exp(-INTERVAL_80 * spread),
+        (free + stalled * (likely > 1 - OUTSIDE_80)) * np.exp(INTERVAL_80 * spread),
         np.asarray(sum(memory_parts.values()), dtype=float),
         _mfu(job, flat, step, machine.wide_peak),
         exposed,
@@ -191,8 +201,9 @@ def _host(job: Job, machine: layers.Machine, lay: Layouts) -> Floats:
     stack = machine.stack
     relaunched = np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
     serial = np.where(lay.pp > 1, 1.0 + stack.pipeline_host * lay.tp, 1.0)
-    eager = not any(job.accelerator.architecture.startswith(name) for name in stack.graphs)
-    return np.asarray(eager * (stack.host + stack.host_experts * mixtures(job.model)) * relaunched * serial)
+    share = mixtures(job.model)
+    eager = not (share and machine.graphed)
+    return np.asarray(eager * (stack.host + stack.host_experts * share) * relaunched * serial)
 
 
 def mixtures(model: Model) -> float:
@@ -230,10 +241,12 @@ def _step(
     one = np.asarray(sum(slot.values()), dtype=float)
     # Where launches are the bound the three passes take alike.
     weight = np.where(floor > 0, one / 3, device.weight * device.layers * factor)
+    others = np.maximum(job.model.layers - device.layers, 0.0) / np.maximum(lay.pp - 1.0, 1.0)
+    other = (one - device.head) * others / device.layers
     run_time = np.where(
         lay.schedule == SCHEDULES.index("zero-bubble"),
-        pipeline.zero_bubble(micro_batches, lay.pp, lay.vpp, one, weight),
-        pipeline.one_forward_one_backward(micro_batches, lay.pp, lay.vpp, one),
+        pipeline.zero_bubble(micro_batches, lay.pp, lay.vpp, one, weight, other),
+        pipeline.one_forward_one_backward(micro_batches, lay.pp, lay.vpp, one, other),
     )
     parts = {name: value * micro_batches for name, value in slot.items()}
     parts["pipeline bubble"] = run_time - one * micro_batches
@@ -243,6 +256,14 @@ def _step(
     so_far = np.asarray(sum(parts.values()), dtype=float)
     parts["stragglers"] = so_far * machine.law.straggle * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
     return {name: np.asarray(value, dtype=float) for name, value in parts.items()}
+
+
+def _stalls(job: Job, stack: Stack, lay: Layouts) -> tuple[Floats, Floats]:
+    """Time that the messages of a pipeline stall in a job that has a bad node [s], and the probability of one [1]."""
+    micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
+    nodes = np.maximum(_world(lay) / job.node.accelerators, 1.0)
+    likely = reliability.any_bad(nodes, stack.stalling_nodes) * (lay.pp > 1)
+    return np.asarray(stack.stall * pipeline.blocking_messages(micro_batches, lay.pp)), likely
 
 
 def _again(job: Job, lay: Layouts, device: Device) -> Floats:

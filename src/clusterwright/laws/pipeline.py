@@ -10,36 +10,46 @@ if TYPE_CHECKING:
     from clusterwright.units import Array, Count, Seconds
 
 
-def one_forward_one_backward(micro_batches: Count, stages: Count, virtual: Count, slot: Seconds) -> Seconds:
+def one_forward_one_backward(
+    micro_batches: Count, stages: Count, virtual: Count, slot: Seconds, other: Seconds | None = None
+) -> Seconds:
     r"""Time of all micro-batches through a 1F1B pipeline, interleaved when ``virtual`` > 1.
 
-    .. math:: T = \left(m + \frac{p - 1}{v}\right) t
+    .. math:: T = m t + \frac{p - 1}{v} t_o
 
-    Source: Narayanan et al. 2021, https://arxiv.org/abs/2104.04473, section 2.2.
+    The slowest stage sets the pace; filling and draining pass through the others once. Source: Narayanan et al. 2021,
+    https://arxiv.org/abs/2104.04473, section 2.2, whose stages are alike (:math:`t_o = t`).
 
     Args:
         micro_batches: Micro-batches of a rank in one step, :math:`m`. [1]
         stages: Pipeline stages, :math:`p`. [1]
         virtual: Model chunks a rank holds, :math:`v`. [1]
         slot: Forward and backward of one micro-batch on the slowest stage, :math:`t`. [s]
+        other: The same on another stage in the mean, :math:`t_o`; as the slowest where it is not given. [s]
 
     Returns:
         Time. [s]
 
     >>> float(one_forward_one_backward(8, 1, 1, 0.5))
     4.0
-    >>> float(one_forward_one_backward(8, 4, 1, 1.0))
-    11.0
+    >>> float(one_forward_one_backward(8, 4, 1, 1.0)), float(one_forward_one_backward(8, 4, 1, 1.0, 0.5))
+    (11.0, 9.5)
     """
-    return (np.asarray(micro_batches) + (np.asarray(stages) - 1.0) / virtual) * slot
+    other = slot if other is None else other
+    return np.asarray(micro_batches) * slot + (np.asarray(stages) - 1.0) / virtual * other
 
 
 def zero_bubble(
-    micro_batches: Count, stages: Count, virtual: Count, slot: Seconds, weight_gradient: Seconds
+    micro_batches: Count,
+    stages: Count,
+    virtual: Count,
+    slot: Seconds,
+    weight_gradient: Seconds,
+    other: Seconds | None = None,
 ) -> Seconds:
     r"""Time of all micro-batches through a pipeline whose weight gradients wait for the bubble (ZB-H1).
 
-    .. math:: T = m t + \frac{(p - 1)(t - w) - (\min(m, p) - 1)\, w}{v}
+    .. math:: T = m t + \frac{(p - 1)(t_o - w) - (\min(m, p) - 1)\, w}{v}
 
     With one piece a rank and :math:`m \ge p` the bubble is :math:`(p - 1)(T_F + T_B - T_W)` (:math:`T_B` without the
     weight gradient): table 2 of Qi et al. 2024, https://arxiv.org/abs/2401.10241. Pieces divide it as they divide that
@@ -52,6 +62,7 @@ def zero_bubble(
         virtual: Model chunks a rank holds, :math:`v`. [1]
         slot: Forward and backward of one micro-batch on the slowest stage, :math:`t = T_F + T_B + T_W`. [s]
         weight_gradient: Of it, the gradients of weights, :math:`w = T_W`. [s]
+        other: As ``slot`` on another stage in the mean, :math:`t_o`; as the slowest where it is not given. [s]
 
     Returns:
         Time. [s]
@@ -62,9 +73,29 @@ def zero_bubble(
     33.0
     """
     m, p = np.asarray(micro_batches, dtype=float), np.asarray(stages, dtype=float)
-    filled = np.minimum(weight_gradient, np.asarray(slot) / 3.0)
-    found: Array = m * slot + ((p - 1.0) * (slot - filled) - (np.minimum(m, p) - 1.0) * filled) / virtual
+    other = slot if other is None else other
+    filled = np.minimum(weight_gradient, np.asarray(other) / 3.0)
+    found: Array = m * slot + ((p - 1.0) * (other - filled) - (np.minimum(m, p) - 1.0) * filled) / virtual
     return found
+
+
+def blocking_messages(micro_batches: Count, stages: Count) -> Array:
+    r"""Messages that a stage in the middle waits for in one step, :math:`m \min(4, 2 (p - 1))`.
+
+    It takes an activation in and gives one out, and a gradient likewise; of two stages each does one of the two.
+
+    Args:
+        micro_batches: Micro-batches of a rank in one step, :math:`m`. [1]
+        stages: Pipeline stages, :math:`p`. [1]
+
+    Returns:
+        Messages. [1]
+
+    >>> float(blocking_messages(8, 1)), float(blocking_messages(8, 2)), float(blocking_messages(8, 4))
+    (0.0, 16.0, 32.0)
+    """
+    waits: Array = micro_batches * np.minimum(2.0 * (np.asarray(stages) - 1.0), 4.0)
+    return waits
 
 
 def in_flight(micro_batches: Count, stages: Count, virtual: Count) -> Array:

@@ -163,6 +163,22 @@ def spares_needed(mean_down: Count, confidence: Share) -> NDArray[np.int64]:
     return np.asarray(spares, dtype=np.int64)
 
 
+def any_bad(nodes: Count, share: Share) -> Floats:
+    r"""Probability that a job has at least one bad node, :math:`1 - (1 - q)^n`.
+
+    Args:
+        nodes: Nodes of the job, :math:`n`. [1]
+        share: Share of nodes that are bad, :math:`q`. [1]
+
+    Returns:
+        Probability. [1]
+
+    >>> round(float(any_bad(32, 0.02)), 2)
+    0.48
+    """
+    return np.asarray(1.0 - (1.0 - share) ** np.asarray(nodes, dtype=float))
+
+
 def availability(mtbf: Seconds, repair: Seconds) -> Floats:
     r"""Share of the time that a job runs which waits for a repair after each interruption: :math:`M / (M + r)`.
 
