@@ -164,7 +164,7 @@ class Fit:
 
 
 def set_stalls(fit: Fit) -> None:
-    """Set how long a pipeline's messages stall, and the share of nodes that make them: jobs have stalls or have none."""
+    """Set how long a pipeline's messages stall, and the share of nodes that do it: jobs have stalls or have none."""
     for stack in fit.document["stack"]:
         if "stall" not in stack:
             continue

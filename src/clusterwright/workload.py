@@ -85,6 +85,8 @@ class Training(Noun):
     """``precision-aware``: moments and gradients in bf16; ``adamw-8bit``: moments of a byte, no fp32 master weights."""
     routing: Literal["balanced", "natural"] = "balanced"
     """How tokens fall on experts: forced to be even, or as they will."""
+    sample_length: PositiveInt | None = None
+    """Mean tokens of the samples that are packed into a sequence, each of which sees itself alone; none: one sample."""
     offload: tuple[Literal["optimizer", "activations"], ...] = ()
     """What host memory holds instead of the accelerators'."""
     recompute_modules: tuple[RecomputeModule, ...] | None = None

@@ -117,6 +117,7 @@ def weigh_networks_of_plan(plan: Plan) -> tuple[NetworkChoice, ...]:
         year=plan.catalogue_date.year + (plan.catalogue_date.month - 1) / 12,
         method=training.method,
         lora_rank=training.lora_rank,
+        sample_length=training.sample_length,
         routing=training.routing,
         saving=Saving.asked(training),
     )

@@ -60,7 +60,7 @@ _LAUNCHED = (*FACTORS["compute"], *FACTORS["attention"], "memory-bound kernels",
              "tensor-parallel communication", "expert-parallel communication")  # fmt: skip
 """What runs while the host launches: the launch floor is what the host takes beyond it."""
 _ONCE = ("pipeline bubble", "data-parallel communication", "optimizer step", "fixed time of a step", "stragglers",
-         "stalled messages")  # fmt: skip
+         "stalled messages", "optimizer on the host")  # fmt: skip
 """Parts that are not of every micro-batch."""
 
 

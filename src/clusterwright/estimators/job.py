@@ -32,6 +32,8 @@ class Job:
     year: float = 2026.0
     method: str = "full"
     lora_rank: int = 16
+    sample_length: int | None = None
+    """Mean tokens of the samples that are packed into a sequence, where there are several."""
     routing: str = "balanced"
     """How tokens fall on experts: ``balanced``, or ``natural`` as they do without being forced."""
     saving: Saving = field(default_factory=Saving)
@@ -39,6 +41,11 @@ class Job:
     nic_bytes_per_s: float | None = None
     """Scale-out bandwidth of one accelerator, where it is not the node's [B/s]."""
     oversubscription: float = 1.0
+
+    @property
+    def attended_length(self) -> int:
+        """Tokens that see one another [tokens]."""
+        return min(self.sample_length or self.sequence_length, self.sequence_length)
 
 
 @dataclass(frozen=True)

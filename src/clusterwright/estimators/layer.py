@@ -1,6 +1,6 @@
 """One layer of a model on one accelerator: time forward and backward.
 
-Arrays ``tp``, ``cp``, ``ep``, ``batch`` (micro-batch) have one shape (k,): the distinct combinations.
+Arrays ``tp``, ``ep``, ``tokens`` have one shape (k,): the distinct combinations.
 """
 
 from __future__ import annotations
@@ -93,6 +93,11 @@ class Machine:
         return 1.0 if self.graphed else self.law.group_share
 
     @property
+    def has_flash(self) -> bool:
+        """Whether attention is one kernel: FlashAttention needs an Ampere or later."""
+        return self.stack.flash and not self.accelerator.architecture.startswith("volta")
+
+    @property
     def flash(self) -> Flash:
         """The flash kernels of this stack."""
         return self.curve.attention if self.stack.flash_generation > 2 else self.curve.attention_2  # noqa: PLR2004 - FlashAttention-2
@@ -100,7 +105,7 @@ class Machine:
     @property
     def attention_backward(self) -> float:
         """Backward over forward time of the attention core [1]."""
-        return ATTENTION_BACKWARD / self.flash.backward if self.stack.flash else 2.0
+        return ATTENTION_BACKWARD / self.flash.backward if self.has_flash else 2.0
 
     @property
     def bandwidth(self) -> float:
@@ -220,10 +225,10 @@ def core_time(
         keys: Any = STATE_CHUNK / 2.0 + mixer.state
         value = mixer.head_size
     else:
-        keys = work.attended_tokens(sequence, mixer.window, causal=machine.stack.flash)
+        keys = work.attended_tokens(sequence, mixer.window, causal=machine.has_flash)
         value = mixer.value_size if isinstance(mixer, LatentAttention) else mixer.head_size
     operations = work.attention_flop(tokens, keys, mixer.heads / tp, mixer.head_size, value)
-    if machine.stack.flash or isinstance(mixer, StateSpace):
+    if machine.has_flash or isinstance(mixer, StateSpace):
         return np.asarray(
             roofline.attention_time(
                 operations,
@@ -278,19 +283,19 @@ def _add(*times: tuple[Floats, Floats, Floats]) -> tuple[Floats, Floats, Floats]
     return ahead, back, weight
 
 
-def layer(
-    machine: Machine, block: Block, hidden: int, sequence: int, axes: tuple[Floats, Floats, Floats, Floats]
-) -> LayerTime:
-    """Time of one layer of ``block``; axes are (tp, cp, ep, batch), each of shape (k,)."""
-    tp, cp, ep, batch = axes
-    tokens = batch * sequence / cp
+def layer(machine: Machine, block: Block, hidden: int, attended: int, axes: tuple[Floats, Floats, Floats]) -> LayerTime:
+    """Time of one layer of ``block``, of whose tokens so many see one another.
+
+    Axes are (tp, ep, tokens of a micro-batch on the rank), each of shape (k,).
+    """
+    tp, ep, tokens = axes
     shared = hidden / tp if machine.stack.sequence_parallel else hidden + 0.0 * tp
     times = (np.zeros_like(tokens), np.zeros_like(tokens), np.zeros_like(tokens))
     attention, values = np.zeros_like(tokens), np.zeros_like(tokens)
     projected, feed = np.zeros_like(tokens), np.zeros_like(tokens)
     if block.mixer is not None:
         times = _add(*(linear(machine, tokens, n, k) for n, k in mixer_products(block.mixer, hidden, tp)))
-        attention = core_time(machine, block.mixer, tokens, tp, sequence)
+        attention = core_time(machine, block.mixer, tokens, tp, attended)
         projected = width(block.mixer, tp)
     if block.feed is not None:
         fed, values = feed_products(machine, block.feed, hidden, tokens, tp, ep)

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 PIPELINE_SPLIT_UNTIL = 2025.25
 """When torchtitan's pipeline began to run one sequence at a time, not one part for every stage (#1073, April 2025)."""
+PACKED_SAMPLE = 250
+"""Tokens of a sample of SQuAD, which NeMo's fine-tuning benchmarks packed into sequences until Megatron-Bridge."""
+PACKED_UNTIL = 2025.5
 GATED = ("llama", "qwen", "mistral", "yi-", "deepseek")
 """Beginnings of names of models whose feed-forward parts all have a gate."""
 FOUR = 4
@@ -175,8 +178,15 @@ def job_of(observed: TrainingRun, known: Known) -> Job | str:
         _framework(observed),
         observed.year,
         method,
+        sample_length=PACKED_SAMPLE if _packs(observed) else None,
         saving=saving_of(observed),
     )
+
+
+def _packs(observed: TrainingRun) -> bool:
+    """Whether a run's sequences are short samples, none of which sees another."""
+    tuned = observed.number("lora") or re.search(r"(?i)\bsft\b", observed.text("model"))
+    return bool(tuned) and "nemo" in observed.text("framework").lower() and observed.year < PACKED_UNTIL
 
 
 def _framework(observed: TrainingRun) -> str:
@@ -298,6 +308,8 @@ def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], lis
             )
     if _splits_local_batch(observed):
         assumed.append("micro-batch: the local batch is split over the pipeline")
+    if _packs(observed):
+        assumed.append(f"samples of {PACKED_SAMPLE} tokens, packed")
     if not observed.number("mbs"):
         assumed.append("micro-batch: the largest that fits")
     return found, assumed

@@ -117,7 +117,7 @@ class _Shards:
 
 def hold(job: Job, lay: Layouts) -> dict[str, Floats]:
     """Bytes by part, as the allocator counts them; arrays of the layouts' shape."""
-    keep = _keeping(job)
+    keep = habits(job)
     tokens = _tokens(job, keep, lay)
     shards = _shards(job, lay)
     fullest: dict[str, Floats] = {}
@@ -133,7 +133,7 @@ def reserved_bytes(job: Job, parts: Mapping[str, Floats]) -> Floats:
 
     When the device is full, outgrown blocks are given back.
     """
-    more = 1 + _keeping(job).fragments
+    more = 1 + habits(job).fragments
     reserved = np.asarray(sum(parts.values())) * more
     if job.saving.mean_length is None:
         return reserved
@@ -148,6 +148,11 @@ def device_bytes(job: Job, lay: Layouts, parts: Mapping[str, Floats]) -> Floats:
     return np.asarray(reserved_bytes(job, parts) + CONTEXT_BYTES + COMMUNICATOR_BYTES * groups)
 
 
+def kept_bytes(job: Job, lay: Layouts) -> Floats:
+    """Bytes that a layer keeps of one micro-batch for its backward pass, shape (n,)."""
+    return np.asarray(_tokens(job, habits(job), lay).kept(lay, np.ones(1))[0])
+
+
 def _numbers(job: Job, lay: Layouts) -> list[Floats]:
     """Stages that may be the fullest: the first, the second where it has more layers than that, and the last."""
     first, last = 0 * lay.pp, lay.pp - 1
@@ -156,7 +161,8 @@ def _numbers(job: Job, lay: Layouts) -> list[Floats]:
     return [first, np.minimum(1, last), last] if padded(job, lay).any() else [first, last]
 
 
-def _keeping(job: Job) -> Keeping:
+def habits(job: Job) -> Keeping:
+    """What the software stack of a job keeps."""
     return _habits(job.framework, job.year, job.saving, job.model.name)
 
 
@@ -167,7 +173,7 @@ def _habits(framework: str, year: float, saving: Saving, model: str) -> Keeping:
 
 def keeping_of(job: Job) -> str:
     """Name of the stack whose habits of memory hold for a job."""
-    return _keeping(job).name
+    return habits(job).name
 
 
 def _fuller(one: dict[str, Floats], other: dict[str, Floats]) -> dict[str, Floats]:

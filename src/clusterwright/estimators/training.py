@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clusterwright.estimators import keeping
+from clusterwright.estimators import keeping, offload
 from clusterwright.estimators import layer as layers
 from clusterwright.estimators.calibrated import calibrated, place_of, spread_of
 from clusterwright.estimators.communication import Wires, communicate
@@ -46,8 +46,6 @@ LOG_TO_SPREAD = 0.03
 """Growth of the estimate's spread for every factor of e in accelerators above a node."""
 MIXTURE_SPREAD = 0.25
 """Standard deviation that mixtures add: one stack's releases differ by 1.3 to 1.6 on them."""
-OPTIMIZER_BYTES = 30.0
-"""Bytes that gradient norm, clipping and a fused AdamW step move for one parameter they own."""
 
 
 @dataclass(frozen=True)
@@ -157,14 +155,14 @@ def _shaped(found: Estimates, shape: tuple[int, ...]) -> Estimates:
 
 def _device(job: Job, machine: layers.Machine, lay: Layouts) -> Device:
     (tp, cp, ep, batch), where = distinct(lay.tp, lay.cp, lay.ep, lay.micro_batch)
-    axes = (tp.astype(float), cp.astype(float), ep.astype(float), batch.astype(float))
+    tokens = batch * job.sequence_length / cp.astype(float)
+    axes = (tp.astype(float), ep.astype(float), tokens)
     total = np.zeros((7, len(tp)))
     for block in job.model.kinds:
-        one = layers.layer(machine, block, job.model.hidden, job.sequence_length, axes)
+        one = layers.layer(machine, block, job.model.hidden, job.attended_length, axes)
         total += block.count * np.array(
             [one.products, one.backward, one.weight, one.attention, one.elementwise, one.feed, one.forward]
         )
-    tokens = axes[3] * job.sequence_length / axes[1]
     logits = layers.linear(machine, tokens, job.model.vocab / axes[0], job.model.hidden, wide=True)
     loss = roofline.memory_bound_time(14.0 * tokens * job.model.vocab / axes[0], machine.bandwidth)
     head = (logits[0] + logits[1] + loss) * (1 + job.model.mtp)
@@ -238,6 +236,8 @@ def _step(
         "expert-parallel communication": talk["ep"],
         "pipeline communication": talk["pp"],
     }
+    if job.saving.offload_activations:
+        slot["activations to the host"] = offload.activations(job, lay, device) * device.layers
     one = np.asarray(sum(slot.values()), dtype=float)
     # Where launches are the bound the three passes take alike.
     weight = np.where(floor > 0, one / 3, device.weight * device.layers * factor)
@@ -251,7 +251,7 @@ def _step(
     parts = {name: value * micro_batches for name, value in slot.items()}
     parts["pipeline bubble"] = run_time - one * micro_batches
     parts["data-parallel communication"] = talk["dp"]
-    parts["optimizer step"] = OPTIMIZER_BYTES * talk["owned"] / machine.bandwidth * (0.01 if lora else 1.0)
+    parts |= offload.optimizer(job, machine.bandwidth, talk["owned"] * (0.01 if lora else 1.0))
     parts["fixed time of a step"] = stack.step + 0.0 * one
     so_far = np.asarray(sum(parts.values()), dtype=float)
     parts["stragglers"] = so_far * machine.law.straggle * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
@@ -304,6 +304,6 @@ def model_flop_per_token(model: Model, sequence_length: int, *, frozen: bool = F
 
 
 def _mfu(job: Job, lay: Layouts, step: Floats, peak: float) -> Floats:
-    each = model_flop_per_token(job.model, job.sequence_length, frozen=job.method != "full")
+    each = model_flop_per_token(job.model, job.attended_length, frozen=job.method != "full")
     useful = each * lay.global_batch * job.sequence_length
     return np.asarray(useful / (step * _world(lay) * peak), dtype=float)

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 TILE_ROWS = 128
 TILE_COLUMNS = 256
+RIDGE = 3.5
+"""Sharpness of the roofline's ridge: the exponents 3 and 4 fit the measured products of every architecture and format
+better than the maximum of both bounds (median error 3.5% instead of 4.1% on Hopper in bf16) and than 2. [1]"""
 
 
 def tile_quantisation(m: Count, n: Count, multiprocessors: Count, groups: Count = 1) -> Share:
@@ -59,14 +62,15 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
     start: Seconds = 0.0,
     groups: Count = 1,
 ) -> Seconds:
-    r"""Time of one matrix product, or of a group of equal ones in one launch: the slower of compute and memory.
+    r"""Time of one matrix product, or of a group of equal ones in one launch: compute and memory bound.
 
     .. math::
 
-        t = t_0 + g \max\left(\frac{2 m n (k + k_{1/2})}{p \, \eta \, f(m, n)^w},
-        \frac{e (m k + k n) + r m n}{b}\right)
+        t = t_0 + g \left(t_c^x + t_m^x\right)^{1/x}, \quad
+        t_c = \frac{2 m n (k + k_{1/2})}{p \, \eta \, f(m, n)^w}, \quad
+        t_m = \frac{e (m k + k n) + r m n}{b}
 
-    Kernels of libraries split the last wave's work more or less well: :math:`w` is near 0 where they win all of
+    Near the ridge neither hides the other wholly: :math:`x` is `RIDGE`. Kernels of libraries split the last wave's work more or less well: :math:`w` is near 0 where they win all of
     its idle time back and 1 where they win nothing (:math:`f`: `tile_quantisation`).
 
     Args:
@@ -107,7 +111,7 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
         2.0 * m * n * (k + half_depth) / (peak * share * tile_quantisation(m, n, multiprocessors, groups) ** waves)
     )
     memory = (element_bytes * (m * k + k * n) + result_bytes * m * n) / bandwidth
-    time: Array = start + groups * np.maximum(compute, memory)
+    time: Array = start + groups * (compute**RIDGE + memory**RIDGE) ** (1.0 / RIDGE)
     return time
 
 

@@ -100,6 +100,29 @@ def elementwise_bytes(hidden: Count, wide: Count, projected: Count, *, norms: Co
     return moved if fused else 1.5 * moved
 
 
+def optimizer_bytes(master: Bytes, moments: Bytes, gradient: Bytes, weight: Bytes) -> Bytes:
+    r"""Bytes that gradient norm, clipping and a fused AdamW step move for one parameter.
+
+    .. math:: 2 (w_m + s) + 2 g + w
+
+    States are read and written, the gradient is read for its norm and for the step, the weight is written; a weight
+    without a master is a state itself.
+
+    Args:
+        master: Master weight, :math:`w_m`; 0 for none. [B]
+        moments: What is remembered of past gradients, :math:`s`. [B]
+        gradient: Gradient that the step takes, :math:`g`. [B]
+        weight: Weight that the products use, :math:`w`. [B]
+
+    Returns:
+        Bytes. [B]
+
+    >>> optimizer_bytes(4, 8, 4, 2), optimizer_bytes(0, 4, 2, 2)
+    (34, 16)
+    """
+    return 2 * (master + moments) + 2 * gradient + (weight if master else 2 * weight)
+
+
 def routing_skew(ranks: Count) -> Array:
     r"""Time of the slowest rank's experts over that of balanced routing, :math:`1.04 + 0.073 \log_2 p`.
 

@@ -96,7 +96,7 @@ class Setting:
         return Job(
             self.model, kind.accelerator, kind.node, sequence_length=work.sequence_length, precision=work.precision,
             framework=work.framework, year=self.year, method=work.method, lora_rank=work.lora_rank,
-            routing=work.routing,
+            sample_length=work.sample_length, routing=work.routing,
             oversubscription=self.oversubscription, saving=Saving.asked(work),
         )  # fmt: skip
 

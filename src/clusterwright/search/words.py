@@ -187,7 +187,8 @@ def assumptions(setting: Setting, workload: Workload, of_money: tuple[str, ...] 
         )
     if setting.training.offload:
         found.append(
-            f"offload {', '.join(setting.training.offload)}: its memory is counted, its time on the host is not"
+            f"offload {', '.join(setting.training.offload)}: the time on the host is estimated from the bandwidth of "
+            "link and memory; no run was fitted"
         )
     if setting.write_bytes_per_s is None:
         found.append(
