@@ -238,8 +238,8 @@ def _data(  # noqa: PLR0917 - what the law needs
     sent = stack.sent or stack.gradient
     weights, gradients = BF16 * plain, sent * plain
     size = np.where(lay.sharding == DISTRIBUTED, sent * np.maximum(40e6, 1e6 * ranks), stack.bucket_bytes)
-    buckets = np.maximum(np.where(full, device.layers, gradients / size), 1.0)
     coalesced = np.isin(lay.sharding, OPTIMIZER_SHARDS)
+    buckets = np.maximum(np.where(full | (coalesced & stack.wraps_layers), device.layers, gradients / size), 1.0)
     calls = np.where(coalesced, np.maximum(plain / ZERO_BUCKET, 1.0), buckets)
     gathers = wires.gather(weights, inner, stride, domain, calls) + wires.gather(BF16 * experts, spread, stride, domain)
     scatter = wires.gather(gradients, inner, stride, domain, buckets) + wires.gather(

@@ -18,6 +18,10 @@ TUNED = {"any": "megatron-bridge", "megatron": "megatron-bridge"}
 Megatron-LM are matched as such; they were slower."""
 
 
+BLOCKS = ("mxfp8", "nvfp4")
+"""Number formats with a scale a block."""
+
+
 class Product(Noun):
     """Matrix products of one number format: the factors of `laws.roofline.matrix_product_time`."""
 
@@ -97,6 +101,8 @@ class Stack(Noun):
     spread: float = Field(ge=0)
     gain: float = Field(default=0.0, ge=0)
     """Growth of its speed a year, up to ``gain_until`` where ``factor`` holds [1]."""
+    gain_blocks: float = Field(default=0.0, ge=0)
+    """The same in number formats with a scale a block, mxfp8 and nvfp4: they were new in 2025 [1]."""
     gain_until: float = 0.0
     host: float
     step: float
@@ -118,6 +124,8 @@ class Stack(Noun):
     DeepSpeed-Ulysses exchanges heads for tokens."""
     narrow_factor: float | None = None
     """Factor of fp8 and narrower, where it is not ``factor``: torchao's float8 is compiled."""
+    wraps_layers: bool = False
+    """Whether it reduces gradients a layer at a time under every sharding, as FSDP does."""
     bucket_bytes: float = 25e6
     """Gradients that are reduced by one call; torch's DistributedDataParallel takes 25 MB [B]."""
     graphs: dict[str, float] = Field(default_factory=dict)
@@ -127,9 +135,10 @@ class Stack(Noun):
     graphs_hide: float = Field(default=0.0, ge=0, le=1)
     """Share of expert-parallel communication that these recipes overlap [1]."""
 
-    def factor_of(self, year: float) -> float:
+    def factor_of(self, precision: str, year: float) -> float:
         """What it multiplies the device's time by, as of a year; nothing is known of more than four years back [1]."""
-        return self.factor * (1.0 + self.gain) ** min(max(self.gain_until - year, 0.0), 4.0)
+        gain = self.gain_blocks if precision in BLOCKS else self.gain
+        return self.factor * (1.0 + gain) ** min(max(self.gain_until - year, 0.0), 4.0)
 
     def graphed(self, accelerator: str, precision: str, year: float) -> bool:
         """Whether mixtures run so."""

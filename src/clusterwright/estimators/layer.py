@@ -58,7 +58,7 @@ class Machine:
         """What this stack makes of the device's time, at this number format [1]."""
         narrow = self.stack.narrow_factor
         wide = narrow is None or self.products()[2] >= 2.0  # noqa: PLR2004 - bytes of bf16
-        return self.stack.factor_of(self.year) if wide else narrow
+        return self.stack.factor_of(self.precision, self.year) if wide else narrow
 
     @property
     def wide_peak(self) -> float:

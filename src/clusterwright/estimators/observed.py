@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from clusterwright.estimators.calibrated import place_of
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
 from clusterwright.estimators.job import Job
+from clusterwright.estimators.offload import COHERENT
 from clusterwright.estimators.residency import device_bytes, reserved_bytes
 from clusterwright.estimators.said import GIB, measured_memory_gib, saving_of
 from clusterwright.estimators.training import Estimates, run
@@ -179,7 +180,7 @@ def job_of(observed: TrainingRun, known: Known) -> Job | str:
         observed.year,
         method,
         sample_length=PACKED_SAMPLE if _packs(observed) else None,
-        saving=saving_of(observed),
+        saving=replace(saving_of(observed), offload_activations=True) if _offloads(observed) else saving_of(observed),
     )
 
 
@@ -187,6 +188,16 @@ def _packs(observed: TrainingRun) -> bool:
     """Whether a run's sequences are short samples, none of which sees another."""
     tuned = observed.number("lora") or re.search(r"(?i)\bsft\b", observed.text("model"))
     return bool(tuned) and "nemo" in observed.text("framework").lower() and observed.year < PACKED_UNTIL
+
+
+def _offloads(observed: TrainingRun) -> bool:
+    """Whether activations go to a Grace where they do not fit: NVIDIA's recipes for full sharding offload 10-40 layers.
+
+    Source: Megatron-Bridge, scripts/performance/configs/llama/workload_base_configs.py: cpu_offloading_num_layers.
+    """
+    framework = observed.text("framework").lower()
+    recipe = observed.text("sharding") == "fsdp" and ("bridge" in framework or "nemo" in framework)
+    return recipe and observed.text("gpu").startswith(COHERENT) and observed.text("recompute") not in RECOMPUTES[1:]
 
 
 def _framework(observed: TrainingRun) -> str:
@@ -293,6 +304,9 @@ def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], lis
         assumed.append("degrees not given: 1")
     recompute = observed.text("recompute")
     kinds = [RECOMPUTES.index(recompute)] if recompute in RECOMPUTES else [0, 1, 2]
+    if _offloads(observed):
+        kinds = [0]
+        assumed.append("recompute: none, activations go to the Grace's memory")
     if len(kinds) > 1:
         assumed.append("recompute: the least that fits")
     sharding = observed.text("sharding")

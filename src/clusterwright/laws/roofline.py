@@ -70,8 +70,9 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
         t_c = \frac{2 m n (k + k_{1/2})}{p \, \eta \, f(m, n)^w}, \quad
         t_m = \frac{e (m k + k n) + r m n}{b}
 
-    Near the ridge neither hides the other wholly: :math:`x` is `RIDGE`. Kernels of libraries split the last wave's work more or less well: :math:`w` is near 0 where they win all of
-    its idle time back and 1 where they win nothing (:math:`f`: `tile_quantisation`).
+    Near the ridge neither hides the other wholly: :math:`x` is `RIDGE`. Kernels of libraries split the last wave's
+    work more or less well: :math:`w` is near 0 where they win all of its idle time back and 1 where they win nothing
+    (:math:`f`: `tile_quantisation`).
 
     Args:
         m: Rows of the result. [1]
