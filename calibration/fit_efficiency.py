@@ -74,7 +74,7 @@ def parameters(document: Any, seen: set[str]) -> list[tuple[Any, ...]]:  # noqa:
         if stack["name"] not in seen:
             continue
         paths += [("stack", i, k) for k in ("factor", "host", "step") if (stack["name"], k) not in HELD]
-        paths += [("stack", i, k) for k in ("pipeline_host", "gain", "gain_blocks") if k in stack]
+        paths += [("stack", i, k) for k in ("pipeline_host", "tensor_hop", "gain", "gain_blocks") if k in stack]
         paths += [("stack", i, "hidden", k) for k in ("dp", "tp", "ep", "pp")]
     return paths
 

@@ -37,10 +37,10 @@ def at(*values: float) -> NDArray[Any]:
 
 
 def time(by: Machine, block: Block = DENSE, *, tp: float = 1, cp: float = 1, batch: float = 1) -> LayerTime:
-    return layer(by, block, 4096, 4096, (at(tp), at(cp), at(1), at(batch)))
+    return layer(by, block, 4096, 4096, (at(tp), at(1), at(batch * 4096 / cp)))
 
 
-@given(jobs(), WIDTH, WIDTH, st.sampled_from([512, 4096, 16384]))
+@given(jobs(), WIDTH, WIDTH, st.sampled_from([2048, 4096, 16384]))
 def test_the_gradient_of_a_weight_is_a_part_of_the_backward_pass(job: Job, n: int, k: int, tokens: int) -> None:
     ahead, back, weight = linear(machine(job), at(tokens), n, k)
     assert (0 < weight).all()

@@ -137,6 +137,7 @@ def exposed(message: Floats, window: Floats, hidden: float) -> Floats:
 def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device) -> dict[str, Floats]:
     """Exposed time: ``tp``, ``cp``, ``ep``, ``pp`` for one micro-batch on the slowest stage, ``dp`` for the step [s].
 
+    ``wait`` is time of tensor parallelism in which neither device nor host gets on, also for one micro-batch;
     ``owned`` is the number of parameters whose optimizer state the rank owns.
     """
     domain = domain_of(job)
@@ -144,7 +145,7 @@ def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Devi
     width = BF16 * tokens * job.model.hidden
     one = np.ones_like(tokens)
     found = {
-        "tp": _tensor(stack, wires, lay, width, device, domain),
+        **_tensor(stack, wires, lay, width, device, domain),
         "cp": _context(job, stack, wires, lay, device, domain),
         "ep": _expert(job, stack, wires, lay, width, domain),
     }
@@ -164,14 +165,13 @@ def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Devi
     return {name: np.asarray(value * one, dtype=float) for name, value in found.items()}
 
 
-def _tensor(stack: Stack, wires: Wires, lay: Layouts, width: Floats, device: Device, domain: int) -> Floats:
-    """Two all-reduces forward and two backward a layer, or the gathers and scatters that replace them."""
-    if stack.sequence_parallel:
-        calls = 9.0 * wires.gather(width, lay.tp, np.ones_like(lay.tp), domain)
-    else:
-        calls = 4.0 * wires.reduce(width, lay.tp, np.ones_like(lay.tp), domain)
-    again = np.where(lay.recompute == FULL, 1.5, 1.0)
-    return calls * again * device.layers * (1 - stack.hidden.tp)
+def _tensor(stack: Stack, wires: Wires, lay: Layouts, width: Floats, device: Device, domain: int) -> dict[str, Floats]:
+    """Two all-reduces forward and two backward a layer, or gathers and scatters in their place, and their wait."""
+    one = np.ones_like(lay.tp)
+    once = (wires.gather if stack.sequence_parallel else wires.reduce)(width, lay.tp, one, domain)
+    calls = (9.0 if stack.sequence_parallel else 4.0) * np.where(lay.recompute == FULL, 1.5, 1.0) * device.layers
+    nodes = lay.tp / collectives.local_ranks(lay.tp, one, domain)
+    return {"tp": calls * once * (1 - stack.hidden.tp), "wait": calls * stack.tensor_hop * (nodes - 1.0)}
 
 
 def _context(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device, domain: int) -> Floats:

@@ -114,7 +114,10 @@ class Stack(Noun):
     host_experts: float = 4e-3
     """Time to launch and route one mixture layer, forward and backward, beyond a dense one [s]."""
     pipeline_host: float = 0.0
-    """Growth of the launch time under a pipeline, for every tensor-parallel rank: blocking messages serialise them."""
+    """Growth of the launch time under a pipeline over several nodes, for every tensor-parallel rank: blocking messages
+    serialise them."""
+    tensor_hop: float = Field(default=0.0, ge=0)
+    """Wait of each tensor-parallel collective for every node that its group spans beyond the first [s]."""
     stall: float = Field(default=0.0, ge=0)
     """Time that each blocking message of a pipeline stalls in a job with a bad node [s]."""
     stalling_nodes: float = Field(default=0.0, ge=0, lt=1)

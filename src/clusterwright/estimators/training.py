@@ -198,7 +198,8 @@ def _host(job: Job, machine: layers.Machine, lay: Layouts) -> Floats:
     """Time to launch the kernels of one layer, forward and backward [s]."""
     stack = machine.stack
     relaunched = np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
-    serial = np.where(lay.pp > 1, 1.0 + stack.pipeline_host * lay.tp, 1.0)
+    between = (lay.pp > 1) & (_world(lay) > job.node.accelerators)
+    serial = np.where(between, 1.0 + stack.pipeline_host * lay.tp, 1.0)
     share = mixtures(job.model)
     eager = not (share and machine.graphed)
     return np.asarray(eager * (stack.host + stack.host_experts * share) * relaunched * serial)
@@ -223,7 +224,8 @@ def _step(
     elementwise = 3.0 * device.elementwise * device.layers * factor
     again = device.again * device.layers
     busy = products + attention + elementwise + again + talk["tp"] + talk["cp"] + talk["ep"]
-    floor = roofline.host_bound(busy, device.launch) - busy
+    last = busy + device.head
+    floor = roofline.host_bound(last, device.launch) - last
     slot = {
         "matrix products": products,
         "attention": attention,
@@ -231,7 +233,7 @@ def _step(
         "recompute": again,
         "output head and loss": device.head,
         "launch floor": floor,
-        "tensor-parallel communication": talk["tp"],
+        "tensor-parallel communication": talk["tp"] + talk["wait"],
         "context-parallel communication": talk["cp"],
         "expert-parallel communication": talk["ep"],
         "pipeline communication": talk["pp"],
@@ -242,7 +244,8 @@ def _step(
     # Where launches are the bound the three passes take alike.
     weight = np.where(floor > 0, one / 3, device.weight * device.layers * factor)
     others = np.maximum(job.model.layers - device.layers, 0.0) / np.maximum(lay.pp - 1.0, 1.0)
-    other = (one - device.head) * others / device.layers
+    without_head = one - last - floor + roofline.host_bound(busy, device.launch)
+    other = without_head * others / device.layers
     run_time = np.where(
         lay.schedule == SCHEDULES.index("zero-bubble"),
         pipeline.zero_bubble(micro_batches, lay.pp, lay.vpp, one, weight, other),
