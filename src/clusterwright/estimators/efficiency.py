@@ -102,7 +102,7 @@ class Stack(Noun):
     gain: float = Field(default=0.0, ge=0)
     """Growth of its speed a year, up to ``gain_until`` where ``factor`` holds [1]."""
     gain_blocks: float = Field(default=0.0, ge=0)
-    """The same in number formats with a scale a block, mxfp8 and nvfp4: they were new in 2025 [1]."""
+    """The same of products in number formats with a scale a block, beyond it: mxfp8 and nvfp4 were new in 2025 [1]."""
     gain_until: float = 0.0
     host: float
     step: float
@@ -138,10 +138,9 @@ class Stack(Noun):
     graphs_hide: float = Field(default=0.0, ge=0, le=1)
     """Share of expert-parallel communication that these recipes overlap [1]."""
 
-    def factor_of(self, precision: str, year: float) -> float:
-        """What it multiplies the device's time by, as of a year; nothing is known of more than four years back [1]."""
-        gain = self.gain_blocks if precision in BLOCKS else self.gain
-        return self.factor * (1.0 + gain) ** min(max(self.gain_until - year, 0.0), 4.0)
+    def aged(self, gain: float, year: float) -> float:
+        """Time as of a year over that of ``gain_until``; nothing is known of more than four years back [1]."""
+        return float((1.0 + gain) ** min(max(self.gain_until - year, 0.0), 4.0))
 
     def graphed(self, accelerator: str, precision: str, year: float) -> bool:
         """Whether mixtures run so."""
