@@ -64,7 +64,8 @@ class Curve(Noun):
     memory: float
     up: float
     reduce_up: float
-    kind: str
+    kind: Literal["fitted", "measured", "estimated"]
+    """Whether runs were fitted, or kernels measured alone, or neither."""
 
 
 class Wire(Noun):
