@@ -5,6 +5,7 @@ Arrays ``tp``, ``ep``, ``tokens`` have one shape (k,): the distinct combinations
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -232,7 +233,10 @@ def width(mixer: Attention | LatentAttention | StateSpace, tp: Floats) -> Floats
 def core_time(
     machine: Machine, mixer: Attention | LatentAttention | StateSpace, tokens: Floats, tp: Floats, sequence: int
 ) -> Floats:
-    """Forward time of the attention (or state-space) core [s]."""
+    """Forward time of the attention (or state-space) core [s].
+
+    Without a flash kernel, queries times keys are products as shallow as a head, and scores times values as narrow.
+    """
     flash = machine.flash
     if isinstance(mixer, StateSpace):
         keys: Any = STATE_CHUNK / 2.0 + mixer.state
@@ -256,7 +260,9 @@ def core_time(
             dtype=float,
         )
     scores = 2.0 * tokens * sequence * mixer.heads / tp
-    products = operations / (machine.wide_peak * 0.5 * machine.wide_share)
+    depth = 1.0 + machine.curve.bf16.half_depth / mixer.head_size
+    width_lost = math.ceil(value / roofline.TILE_ROWS) * roofline.TILE_ROWS / value
+    products = operations / (machine.wide_peak * machine.wide_share) * (depth + width_lost) / 2.0
     return np.asarray(
         products + roofline.memory_bound_time(machine.law.softmax_passes * scores, machine.bandwidth), dtype=float
     )

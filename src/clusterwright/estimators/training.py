@@ -246,8 +246,8 @@ def _step(
     if job.saving.offload_activations:
         slot["activations to the host"] = offload.activations(job, lay, device) * device.layers
     one = np.asarray(sum(slot.values()), dtype=float)
-    # Where launches are the bound the three passes take alike.
-    weight = np.where(floor > 0, one / 3, device.weight * device.layers * factor)
+    passes = np.where(lay.recompute == RECOMPUTES.index("full"), 4.0, 3.0)
+    weight = roofline.host_bound(device.weight * device.layers * factor, device.launch / passes)
     others = np.maximum(job.model.layers - device.layers, 0.0) / np.maximum(lay.pp - 1.0, 1.0)
     without_head = one - last - floor + roofline.host_bound(busy, device.launch)
     other = without_head * others / device.layers
