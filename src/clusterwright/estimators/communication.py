@@ -214,8 +214,8 @@ def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, d
         skew = work.routing_skew(lay.ep) if job.routing == "natural" else 1.0
         total = total + share * 4.0 * exchange * skew
     again = np.where(lay.recompute == FULL, 1.5, 1.0)
-    graphed = stack.graphed(job.accelerator.name, job.precision, job.year)
-    return total * again * layers_a_stage(job, lay) * (1 - (stack.graphs_hide if graphed else stack.hidden.ep))
+    hidden = stack.hides_experts(job.accelerator, job.precision, job.year)
+    return total * again * layers_a_stage(job, lay) * (1 - hidden)
 
 
 def _data(  # noqa: PLR0917 - what the law needs

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from clusterwright.hardware import FabricKind  # noqa: TC001 - pydantic reads the annotation
+from clusterwright.hardware import Accelerator, FabricKind  # noqa: TC001 - pydantic reads the annotations
 from clusterwright.noun import Noun
 
 TUNED = {"any": "megatron-bridge", "megatron": "megatron-bridge"}
@@ -136,12 +136,20 @@ class Stack(Noun):
     """Accelerators, and the year since when there the recipes for mixtures in mxfp8 run a whole iteration as one CUDA
     graph, in which nothing waits for the host and the grouped products of experts run as one large product would and
     hold their casts and activation."""
+    overlaps_experts: tuple[str, ...] = ("",)
+    """Beginnings of the architectures on which its recipes overlap expert-parallel communication; elsewhere none is."""
     graphs_hide: float = Field(default=0.0, ge=0, le=1)
     """Share of expert-parallel communication that these recipes overlap [1]."""
 
     def aged(self, gain: float, year: float) -> float:
         """Time as of a year over that of ``gain_until``; nothing is known of more than four years back [1]."""
         return float((1.0 + gain) ** min(max(self.gain_until - year, 0.0), 4.0))
+
+    def hides_experts(self, accelerator: Accelerator, precision: str, year: float) -> float:
+        """Share of expert-parallel communication that is overlapped [1]."""
+        if self.graphed(accelerator.name, precision, year):
+            return self.graphs_hide
+        return self.hidden.ep if accelerator.architecture.startswith(self.overlaps_experts) else 0.0
 
     def graphed(self, accelerator: str, precision: str, year: float) -> bool:
         """Whether mixtures run so."""
