@@ -125,7 +125,7 @@ class Wires:
         return np.where(ranks > 1, self.scatter(token * copies, ranks, local) + outside + inside, 0.0)
 
 
-def exposed(message: Floats, window: Floats, hidden: float) -> Floats:
+def exposed(message: Floats, window: Floats, hidden: Any) -> Floats:  # noqa: ANN401 - array or number
     """Time of communication that stays visible: what a stack does not overlap, and what the window cannot hold [s].
 
     The part that is overlapped still slows computing (it takes multiprocessors and memory bandwidth); that share is
@@ -252,8 +252,9 @@ def _data(  # noqa: PLR0917 - what the law needs
         lay.vpp > 1, np.minimum(lay.pp, micro_batches) * (lay.vpp - 1) / lay.vpp, 1.0 / np.maximum(lay.pp, 1)
     )
     window = np.where(lay.pp > 1, late, 1.0) * compute  # interleaved, all but the last chunk is ready early
-    exposed_once = exposed(np.where(sharded, scatter, reduce), BACKWARD * window, stack.hidden.dp) + np.where(
-        sharded, exposed(gathers, (1 - BACKWARD) * window, stack.hidden.dp), 0.0
+    hidden = np.where(coalesced & (not stack.wraps_layers), 0.0, stack.hidden.dp)
+    exposed_once = exposed(np.where(sharded, scatter, reduce), BACKWARD * window, hidden) + np.where(
+        sharded, exposed(gathers, (1 - BACKWARD) * window, hidden), 0.0
     )
     replicas = ranks / inner  # hybrid sharding adds up the shards' gradients over the groups that hold a whole copy
     each = 2 * gathers + scatter + wires.reduce(gradients / inner, replicas, stride * inner, domain, buckets)

@@ -38,6 +38,8 @@ USABLE_MEMORY = 0.90
 """Share of an accelerator's memory that a job may plan to allocate: context, libraries and fragments take the rest."""
 INTERVAL_80 = 1.2816
 """Standard deviations on either side that hold 80% of a normal distribution."""
+ALL_REDUCE_WAITS = 4
+"""Stalls of a message that the all-reduce of whole gradients takes in a job that has a bad node, of a fitted sweep."""
 LIKELY = 0.5
 """Probability from which on a job is estimated with stalls: the median of what is seen."""
 OUTSIDE_80 = 0.9
@@ -267,11 +269,12 @@ def _step(
 
 
 def _stalls(job: Job, stack: Stack, lay: Layouts) -> tuple[Floats, Floats]:
-    """Time that the messages of a pipeline stall in a job that has a bad node [s], and the probability of one [1]."""
+    """Time that messages stall in a job that has a bad node [s], and the probability of one [1]."""
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
     nodes = np.maximum(_world(lay) / job.node.accelerators, 1.0)
-    likely = reliability.any_bad(nodes, stack.stalling_nodes) * (lay.pp > 1)
-    return np.asarray(stack.stall * pipeline.blocking_messages(micro_batches, lay.pp)), likely
+    whole = (lay.sharding == SHARDINGS.index("none")) & (lay.dp > 1) & (nodes > 1)
+    waits = np.where(lay.pp > 1, pipeline.blocking_messages(micro_batches, lay.pp), ALL_REDUCE_WAITS * whole)
+    return np.asarray(stack.stall * waits), reliability.any_bad(nodes, stack.stalling_nodes) * (waits > 0)
 
 
 def _again(job: Job, lay: Layouts, device: Device) -> Floats:
