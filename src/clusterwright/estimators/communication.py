@@ -12,6 +12,7 @@ from clusterwright.estimators.job import (
     Device,
     Job,
     data_ranks,
+    dispatches_once,
     domain_of,
     expert_ranks,
     layers_a_stage,
@@ -39,8 +40,6 @@ FULL = RECOMPUTES.index("full")
 BF16 = 2.0
 HOP_INSIDE = 1.9e-6
 """Latency of a hop of a ring inside a domain: NVLink with LL128 in NCCL's src/graph/tuning.cc [s]."""
-DISPATCH_ONCE_SINCE = 2025.25
-"""When stacks began to send a token once to each domain (DeepEP, released in February 2025) [year]."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,7 @@ def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, d
     """Dispatch and combine, forward and backward, of every layer of experts."""
     feeds = [(b.count, b.feed) for b in job.model.kinds if isinstance(b.feed, Experts)]
     total = np.zeros_like(width)
-    once = stack.sequence_parallel and job.year >= DISPATCH_ONCE_SINCE
+    once = stack.sequence_parallel and dispatches_once(job)
     for count, feed in feeds:
         share = count / job.model.layers
         token = width / np.where(stack.sequence_parallel, lay.tp, 1)

@@ -75,6 +75,20 @@ class Device:
     """What a layer computes again."""
 
 
+DISPATCH_ONCE_SINCE = 2025.25
+"""When stacks began to send a token once to each domain (DeepEP, released in February 2025) [year]."""
+DISPATCH_ONCE_IN_A_RACK_SINCE = 2025.8
+"""The same in domains larger than a node: HybridEP, with Megatron-Core 0.15 [year]."""
+NODE = 8
+"""Accelerators of the largest domain that DeepEP knows."""
+
+
+def dispatches_once(job: Job) -> bool:
+    """Whether a token goes once to each domain, and its copies are made there."""
+    since = DISPATCH_ONCE_IN_A_RACK_SINCE if domain_of(job) > NODE else DISPATCH_ONCE_SINCE
+    return job.year >= since
+
+
 def domain_of(job: Job) -> int:
     """Accelerators of one scale-up domain."""
     return max(job.node.scale_up_domain, 1)

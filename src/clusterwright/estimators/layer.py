@@ -34,9 +34,10 @@ transpose itself. One scale a block: both copies are made from a bf16 value, eac
 EXPERT_CAST_BYTES = CAST_BYTES | {"fp8": 6.0}
 """The same of grouped products: no norm comes right before them, so that one scale a tensor takes a pass that looks for
 the largest value, and one that reads again and writes copy and transpose."""
-MOVED_A_COPY = 4
+MOVED_A_COPY, MOVED_TWICE = 4, 6
 """Values moved for each value of a token's copy: sorting the copies by expert reads and writes them, and so does
-putting the results back into the tokens' order (Megatron-Core, moe_utils.py: permute and unpermute)."""
+putting the results back into the tokens' order (Megatron-Core, moe_utils.py: permute and unpermute). Where the copies
+themselves are sent, they are written before and read after it too."""
 STATE_CHUNK = 256
 """Chunk of the state-space scan (Dao and Gu 2024, https://arxiv.org/abs/2405.21060) [tokens]."""
 
@@ -55,6 +56,8 @@ class Machine:
     year: float = 2026.0
     natural: bool = False
     """Whether tokens fall on experts as they will, so that one rank has more than its share."""
+    once: bool = True
+    """Whether a token's copies are made where their experts are."""
     graphed: bool = False
     """Whether mixtures run as one CUDA graph, their grouped products holding casts and activation."""
 
@@ -289,7 +292,7 @@ def feed_products(
         skew = work.routing_skew(ep)
         times = (times[0] * skew, times[1] * skew, times[2] * skew)
     activated = 0.0 if machine.graphed else (up + 1) * ffn
-    values = feed.top_k * (activated + MOVED_A_COPY * hidden) / whole
+    values = feed.top_k * (activated + (MOVED_A_COPY if machine.once else MOVED_TWICE) * hidden) / whole
     if feed.shared_ffn:
         shared = feed.shared_ffn / tp
         times = _add(times, linear(machine, tokens, up * shared, hidden), linear(machine, tokens, hidden, shared))

@@ -17,7 +17,7 @@ from clusterwright.estimators.calibrated import calibrated, place_of, spread_of
 from clusterwright.estimators.communication import Wires, communicate
 from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
-from clusterwright.estimators.job import Device, Job, padded
+from clusterwright.estimators.job import Device, Job, dispatches_once, padded
 from clusterwright.estimators.residency import hold
 from clusterwright.laws import pipeline, reliability, roofline, work
 from clusterwright.model import Experts
@@ -109,6 +109,7 @@ def run(
         job.method != "full",
         job.year,
         job.routing == "natural",
+        dispatches_once(job),
         stack.graphed(job.accelerator.name, job.precision, job.year),
     )
     device = _device(job, machine, flat)
