@@ -56,7 +56,7 @@ LOCAL = 0.06
 """Spread of the logarithm of what is left of runs that are alike, before any run is seen."""
 _BITS = {"fp8": 8.0, "mxfp8": 8.0, "nvfp4": 4.0}
 _FACTOR_OF = {part: factor for factor, parts in FACTORS.items() for part in parts}
-_LAUNCHED = (*FACTORS["compute"], *FACTORS["attention"], "memory-bound kernels", "recompute",
+_LAUNCHED = (*FACTORS["compute"], *FACTORS["attention"], "memory-bound kernels", "recompute", *FACTORS["head"],
              "tensor-parallel communication", "expert-parallel communication")  # fmt: skip
 """What runs while the host launches: the launch floor is what the host takes beyond it."""
 _ONCE = ("pipeline bubble", "data-parallel communication", "optimizer step", "fixed time of a step", "stragglers",

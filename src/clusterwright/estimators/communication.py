@@ -130,7 +130,7 @@ def exposed(message: Floats, window: Floats, hidden: Any) -> Floats:  # noqa: AN
     The part that is overlapped still slows computing (it takes multiprocessors and memory bandwidth); that share is
     in ``1 - hidden`` too.
     """
-    return message * (1 - hidden) + np.maximum(message * hidden - window, 0.0)
+    return np.asarray(message * (1 - hidden) + np.maximum(message * hidden - window, 0.0))
 
 
 def communicate(job: Job, stack: Stack, wires: Wires, lay: Layouts, device: Device) -> dict[str, Floats]:

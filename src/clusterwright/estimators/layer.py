@@ -5,7 +5,6 @@ Arrays ``tp``, ``ep``, ``tokens`` have one shape (k,): the distinct combinations
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +63,9 @@ class Machine:
     @property
     def factor(self) -> float:
         """What this stack makes of the device's time, at this number format [1]."""
-        narrow = self.stack.narrow_factor
-        wide = narrow is None or self.products()[2] >= 2.0  # noqa: PLR2004 - bytes of bf16
-        return self.stack.factor * self.stack.aged(self.stack.gain, self.year) if wide else narrow
+        if self.stack.narrow_factor is not None and self.products()[2] < 2.0:  # noqa: PLR2004 - bytes of bf16
+            return self.stack.narrow_factor
+        return self.stack.factor * self.stack.aged(self.stack.gain, self.year)
 
     @property
     def novelty(self) -> float:
@@ -155,6 +154,7 @@ def product(
     *,
     wide: bool = False,
     result_bytes: float = 2.0,
+    epilogue: float = 0.0,
     groups: Any = None,  # noqa: ANN401 - array or number
 ) -> Floats:
     """Time of one product, or of a group of products in one launch; ``wide`` keeps it in bf16 [s]."""
@@ -172,6 +172,7 @@ def product(
         bandwidth=machine.bandwidth,
         element_bytes=size,
         result_bytes=result_bytes,
+        epilogue=epilogue,
         start=start,
         groups=1.0 if groups is None else groups,
     )
@@ -196,8 +197,7 @@ def linear(
     weight = np.zeros_like(back)
     if not machine.frozen:
         added = 2.0 * machine.stack.gradient
-        weight = product(machine, n, k, tokens, wide=wide, result_bytes=added, groups=groups)
-        weight = weight + EPILOGUE * added * n * k * (1.0 if groups is None else groups) / machine.bandwidth
+        weight = product(machine, n, k, tokens, wide=wide, result_bytes=added, epilogue=EPILOGUE, groups=groups)
         back = back + weight
     fused = groups is not None and machine.graphed
     if not wide and not fused and machine.products()[2] < 2.0:  # noqa: PLR2004 - bytes of bf16
@@ -236,10 +236,7 @@ def width(mixer: Attention | LatentAttention | StateSpace, tp: Floats) -> Floats
 def core_time(
     machine: Machine, mixer: Attention | LatentAttention | StateSpace, tokens: Floats, tp: Floats, sequence: int
 ) -> Floats:
-    """Forward time of the attention (or state-space) core [s].
-
-    Without a flash kernel, queries times keys are products as shallow as a head, and scores times values as narrow.
-    """
+    """Forward time of the attention (or state-space) core [s]."""
     flash = machine.flash
     if isinstance(mixer, StateSpace):
         keys: Any = STATE_CHUNK / 2.0 + mixer.state
@@ -263,11 +260,19 @@ def core_time(
             dtype=float,
         )
     scores = 2.0 * tokens * sequence * mixer.heads / tp
-    depth = 1.0 + machine.curve.bf16.half_depth / mixer.head_size
-    width_lost = math.ceil(value / roofline.TILE_ROWS) * roofline.TILE_ROWS / value
-    products = operations / (machine.wide_peak * machine.wide_share) * (depth + width_lost) / 2.0
     return np.asarray(
-        products + roofline.memory_bound_time(machine.law.softmax_passes * scores, machine.bandwidth), dtype=float
+        roofline.unfused_attention_time(
+            operations,
+            scores,
+            peak=machine.wide_peak,
+            share=machine.wide_share,
+            half_depth=machine.curve.bf16.half_depth,
+            key_size=mixer.head_size,
+            value_size=value,
+            passes=machine.law.softmax_passes,
+            bandwidth=machine.bandwidth,
+        ),
+        dtype=float,
     )
 
 

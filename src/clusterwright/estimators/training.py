@@ -106,11 +106,11 @@ def run(
         stack,
         efficiency.law,
         job.precision,
-        job.method != "full",
-        job.year,
-        job.routing == "natural",
-        dispatches_once(job),
-        stack.graphed(job.accelerator.name, job.precision, job.year),
+        year=job.year,
+        frozen=job.method != "full",
+        natural=job.routing == "natural",
+        once=dispatches_once(job),
+        graphed=stack.graphed(job.accelerator.name, job.precision, job.year),
     )
     device = _device(job, machine, flat)
     wires = Wires.of(job, efficiency)
@@ -132,7 +132,7 @@ def run(
         spread = np.minimum(spread, spread_of(parts, calibration, place))
     memory_parts = hold(job, flat)
     exposed = np.asarray(sum(v for k, v in parts.items() if k.endswith("communication")), dtype=float)
-    free = step - stalled * (likely > LIKELY)
+    free = step - parts.get("stalled messages", 0.0)
     found = Estimates(
         step,
         (free + stalled * (likely > OUTSIDE_80)) * np.exp(-INTERVAL_80 * spread),

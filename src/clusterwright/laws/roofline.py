@@ -5,6 +5,7 @@ Symbols: ``m, n, k`` of a matrix product; ``p`` peak [FLOP/s]; ``b`` memory band
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,6 +60,7 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
     bandwidth: BytesPerSecond,
     element_bytes: Array,
     result_bytes: Array = 2.0,
+    epilogue: Share = 0.0,
     start: Seconds = 0.0,
     groups: Count = 1,
 ) -> Seconds:
@@ -66,7 +68,7 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
 
     .. math::
 
-        t = t_0 + g \left(t_c^x + t_m^x\right)^{1/x}, \quad
+        t = t_0 + g \left(t_c^x + t_m^x\right)^{1/x} + g \, \epsilon \frac{r m n}{b}, \quad
         t_c = \frac{2 m n (k + k_{1/2})}{p \, \eta \, f(m, n)^w}, \quad
         t_m = \frac{e (m k + k n) + r m n}{b}
 
@@ -86,6 +88,7 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
         bandwidth: Memory bandwidth, :math:`b`. [B/s]
         element_bytes: Bytes of an input value, :math:`e`. [B]
         result_bytes: Bytes moved for a value of the result, :math:`r`. [B]
+        epilogue: Share of that traffic that comes after the product and nothing hides, :math:`\epsilon`. [1]
         start: Time to start and end the kernel, :math:`t_0`. [s]
         groups: Equal products in one launch, :math:`g`. [1]
 
@@ -112,7 +115,8 @@ def matrix_product_time(  # noqa: PLR0913 - the quantities of the law
         2.0 * m * n * (k + half_depth) / (peak * share * tile_quantisation(m, n, multiprocessors, groups) ** waves)
     )
     memory = (element_bytes * (m * k + k * n) + result_bytes * m * n) / bandwidth
-    time: Array = start + groups * (compute**RIDGE + memory**RIDGE) ** (1.0 / RIDGE)
+    after = epilogue * result_bytes * m * n / bandwidth
+    time: Array = start + groups * ((compute**RIDGE + memory**RIDGE) ** (1.0 / RIDGE) + after)
     return time
 
 
@@ -168,6 +172,49 @@ def attention_time(
     """
     heads = (head_size + half_head) / head_size * 128.0 / (128.0 + half_head)
     return start + operations / (peak * share) * (length + half_length) / length * heads
+
+
+def unfused_attention_time(  # noqa: PLR0913 - the quantities of the law
+    operations: Flop,
+    scores: Bytes,
+    *,
+    peak: FlopPerSecond,
+    share: Share,
+    half_depth: Array,
+    key_size: Count,
+    value_size: Count,
+    passes: Array,
+    bandwidth: BytesPerSecond,
+) -> Seconds:
+    r"""Time of attention that writes its score matrix: two products, one shallow and one narrow, and the softmax.
+
+    .. math::
+
+        t = \frac{o}{2 p \, \eta} \left(\frac{d_k + k_{1/2}}{d_k} + \frac{128 \lceil d_v / 128 \rceil}{d_v}\right)
+        + \frac{c \, n}{b}
+
+    Args:
+        operations: Floating-point operations, :math:`o`. [FLOP]
+        scores: Score matrix, :math:`n`. [B]
+        peak: Dense peak, :math:`p`. [FLOP/s]
+        share: Sustained share of the peak on large products, :math:`\eta`. [1]
+        half_depth: Depth that filling and draining a product cost, :math:`k_{1/2}`. [1]
+        key_size: Size of a key head, the depth of the first product, :math:`d_k`. [1]
+        value_size: Size of a value head, the columns of the second, :math:`d_v`. [1]
+        passes: Times that the score matrix is read or written, :math:`c`. [1]
+        bandwidth: Memory bandwidth, :math:`b`. [B/s]
+
+    Returns:
+        Time. [s]
+
+    >>> sizes = {"key_size": 128, "value_size": 128, "half_depth": 128, "passes": 4, "bandwidth": 2e12}
+    >>> unfused_attention_time(312e12, 5e11, peak=312e12, share=0.75, **sizes)
+    3.0
+    """
+    depth = 1.0 + half_depth / key_size
+    columns = math.ceil(value_size / TILE_ROWS) * TILE_ROWS / value_size
+    products = operations / (peak * share) * (depth + columns) / 2.0
+    return products + passes * memory_bound_time(scores, bandwidth)
 
 
 def host_bound(device: Seconds, host: Seconds) -> Seconds:
