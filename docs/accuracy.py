@@ -31,19 +31,20 @@ An error is estimated / measured - 1. Runs marked *fit* were used to fit the nam
 sources hold most of the rows, so the figure that counts is the median over sources of each source's median error.
 """
 REASONS = {
-    "ultrascale": "nanotron, a sweep of deliberately bad layouts. Tensor parallelism across nodes and pipelines at 128 "
-    "accelerators and more ran up to a hundred times slower than their traffic explains; the estimate knows the launch "
-    "time that a blocking pipeline serialises, not these stalls.",
-    "mb": "mixtures of experts: releases of one stack drift by 1.3 to 1.6 times, and small ones are bound by the host.",
+    "ultrascale": "nanotron, a sweep of deliberately bad layouts. Between 16 and 64 nodes a job has a bad node or has "
+    "none, by chance: the estimate is the likelier of both, off by ten to forty times where it was the other.",
+    "mb": "mixtures of experts: two releases ran one model half as fast as those before and after, and what a recipe "
+    "changed besides (dispatcher, padding, graphs of parts) is not in the table.",
     "mbskill": "mixtures of experts at tiny batches, bound by launching and by the optimizer, as the source says.",
     "msswift": "one run with a step time: a mixture of experts under ZeRO-3 whose experts run one after another.",
-    "aurora": "Max 1550: no run on this architecture is among the fitted ones; its share of peak is estimated.",
+    "aurora": "Max 1550: no run on this architecture is among the fitted ones. Products, memory and links are as measured "
+    "on its nodes; its collectives take several times what those links explain.",
     "gaudi2": "no run on this architecture is among the fitted ones, and its table prints no layout.",
     "flagperf": "PaddleNLP, FlagScale, DeepSpeed and Megatron of 2023, mostly fp16: stacks that no fitted run has.",
     "nemo": "fp8 throughout, and the recompute is not printed: the least that fits is assumed.",
     "nemodoc": "fp8 throughout, and the recompute is not printed: the least that fits is assumed.",
     "fmsfsdp": "FSDP1 of early 2024 in a stack of its own, of which no run is among the fitted ones.",
-    "mlm": "four runs of continuous integration on small jobs.",
+    "mlm": "four runs of continuous integration: eight accelerators, eight sequences a step, deterministic kernels.",
     "torchtitan": "H100 with HBM2e at 500 W, more than half of the runs in fp8 under full recompute.",
     "torchtune": "recipes for one node, with adapters, offload and 8-bit optimizers.",
     "mlperf": "submissions of GPT-3 175B in fp8, each tuned by its maker.",
