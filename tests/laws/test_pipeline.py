@@ -85,8 +85,13 @@ def zero_bubble_order(rank: int, stages: int, virtual: int, micro_batches: int) 
         yield back(step, "W")
 
 
-def played(stages: int, virtual: int, micro_batches: int, times: dict[str, float]) -> float:
-    """The end of the last pass when every rank keeps its order and every pass waits for what it needs."""
+def played(
+    stages: int, virtual: int, micro_batches: int, times: dict[str, float], slow: int = 0, by: float = 1
+) -> float:
+    """The end of the last pass when every rank keeps its order and every pass waits for what it needs.
+
+    One rank may be slow by a factor.
+    """
     last = stages * virtual - 1
     left = [list(zero_bubble_order(rank, stages, virtual, micro_batches)) for rank in range(stages)]
     done: dict[Pass, float] = {}
@@ -102,7 +107,10 @@ def played(stages: int, virtual: int, micro_batches: int, times: dict[str, float
                     needs.append(("B", piece + 1, micro_batch))
                 if not all(one in done for one in needs):
                     break
-                free[rank] = max([free[rank], *(done[one] for one in needs)]) + times[kind] / virtual
+                free[rank] = (
+                    max([free[rank], *(done[one] for one in needs)])
+                    + times[kind] * (by if rank == slow else 1) / virtual
+                )
                 done[waiting.pop(0)] = free[rank]
     return max(free)
 
@@ -152,3 +160,61 @@ def test_a_zero_bubble_schedule_lies_between_no_bubble_and_that_of_1f1b(
     found = float(pipeline.zero_bubble(micro_batches, stages, virtual, slot, weight))
     plain = float(pipeline.one_forward_one_backward(micro_batches, stages, virtual, slot))
     assert micro_batches * slot * (1 - 1e-9) <= found <= plain * (1 + 1e-9)
+
+
+SLOT = st.floats(1e-6, 10.0)
+TIMES = st.floats(0.5, 2.0)
+
+
+@given(SMALL, SMALL, SMALL, SLOT, st.floats(0, 10))
+def test_other_stages_that_are_as_the_slowest_change_nothing(
+    micro_batches: int, stages: int, virtual: int, slot: float, weight: float
+) -> None:
+    sizes = (micro_batches, stages, virtual, slot)
+    plain, zero = pipeline.one_forward_one_backward(*sizes), pipeline.zero_bubble(*sizes, weight)
+    assert float(plain) == float(pipeline.one_forward_one_backward(*sizes, slot))
+    assert float(zero) == float(pipeline.zero_bubble(*sizes, weight, slot))
+
+
+@given(SMALL, SMALL, SMALL, SLOT, st.floats(0, 10), st.floats(0, 1), st.floats(0, 1))
+def test_a_faster_other_stage_is_never_slower_and_the_slowest_keeps_the_pace(
+    micro_batches: int, stages: int, virtual: int, slot: float, weight: float, share: float, faster: float
+) -> None:
+    sizes = (micro_batches, stages, virtual, slot)
+    others = (slot * share * faster, slot * share, slot)
+    for found in (
+        [float(pipeline.one_forward_one_backward(*sizes, other)) for other in others],
+        [float(pipeline.zero_bubble(*sizes, weight, other)) for other in others],
+    ):
+        rounding = 1 + 1e-9
+        assert micro_batches * slot <= found[0] * rounding <= found[1] * rounding**2 <= found[2] * rounding**3
+
+
+@given(st.integers(1, 8), st.integers(1, 3), st.integers(1, 4), TIMES, TIMES, st.floats(1, 4))
+def test_a_pipeline_with_a_slow_last_stage_played_pass_by_pass_takes_the_time_of_the_law(
+    stages: int, virtual: int, rounds: int, forward: float, backward: float, by: float
+) -> None:
+    times = {"F": forward, "B": backward, "W": 0.0}
+    expected = played(stages, virtual, rounds * stages, times, stages - 1, by)
+    slot = forward + backward
+    actual = pipeline.one_forward_one_backward(rounds * stages, stages, virtual, by * slot, slot)
+    assert np.isclose(expected, float(actual))
+
+
+@given(st.data(), st.integers(2, 8), st.integers(1, 3), st.integers(1, 4), TIMES, TIMES, st.floats(1, 4))
+def test_wherever_the_slow_stage_is_a_pipeline_takes_no_longer_than_the_law_says(
+    data: st.DataObject, stages: int, virtual: int, rounds: int, forward: float, backward: float, by: float
+) -> None:
+    slow = data.draw(st.integers(0, stages - 1))
+    found = played(stages, virtual, rounds * stages, {"F": forward, "B": backward, "W": 0.0}, slow, by)
+    slot = forward + backward
+    most = float(pipeline.one_forward_one_backward(rounds * stages, stages, virtual, by * slot, slot))
+    assert rounds * stages * by * slot * (1 - 1e-9) <= found <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("stages", "each"), [(1, 0.0), (2, 2.0), (3, 4.0), (4, 4.0), (64, 4.0)])
+@given(micro_batches=SMALL)
+def test_a_stage_waits_for_two_messages_of_each_neighbour_a_micro_batch(
+    stages: int, each: float, micro_batches: int
+) -> None:
+    assert each * micro_batches == float(pipeline.blocking_messages(micro_batches, stages))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import lambertw
-from scipy.stats import poisson
+from scipy.stats import binom, poisson
 
 from clusterwright.laws import reliability
 
@@ -109,3 +109,18 @@ def test_a_job_that_waits_for_repairs_runs_as_long_as_availability_says() -> Non
     up, fails = random.exponential(9.0, 200_000), random.random(200_000) < 0.75
     wait = np.where(fails, random.exponential(4.0, 200_000), 0.0)
     assert up.sum() / (up + wait).sum() == pytest.approx(float(reliability.availability(9.0, 0.75 * 4.0)), rel=0.005)
+
+
+@given(st.integers(0, 100_000), st.integers(0, 1000), st.floats(0.0, 1.0))
+def test_a_bad_node_is_never_less_likely_among_more_nodes(nodes: int, more: int, share: float) -> None:
+    assert 0.0 <= float(reliability.any_bad(nodes, share)) <= float(reliability.any_bad(nodes + more, share)) <= 1.0
+
+
+@given(st.integers(0, 10_000), st.floats(1e-6, 0.5))
+def test_any_bad_node_is_the_binomial_of_an_independent_program(nodes: int, share: float) -> None:
+    assert float(binom.sf(0, nodes, share)) == pytest.approx(float(reliability.any_bad(nodes, share)), abs=1e-12)
+
+
+def test_no_node_is_bad_where_none_are() -> None:
+    assert 0.0 == float(reliability.any_bad(512, 0.0))
+    assert 0.0 == float(reliability.any_bad(0, 0.5))

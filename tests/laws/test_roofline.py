@@ -1,6 +1,9 @@
 """Laws of one kernel meet their limits."""
 
+import math
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,7 +12,16 @@ from clusterwright.laws import roofline, work
 SIZES = st.integers(1, 40_000)
 
 
-def product(m: float, n: float, k: float, *, bandwidth: float = 3e12, peak: float = 1e15) -> float:
+def product(
+    m: float,
+    n: float,
+    k: float,
+    *,
+    bandwidth: float = 3e12,
+    peak: float = 1e15,
+    epilogue: float = 0.0,
+    groups: int = 1,
+) -> float:
     time = roofline.matrix_product_time(
         m,
         n,
@@ -21,6 +33,9 @@ def product(m: float, n: float, k: float, *, bandwidth: float = 3e12, peak: floa
         multiprocessors=132,
         bandwidth=bandwidth,
         element_bytes=2,
+        result_bytes=8,
+        epilogue=epilogue,
+        groups=groups,
     )
     return float(time)
 
@@ -105,3 +120,91 @@ def test_longer_rows_use_more_of_the_peak(length: int, head: int) -> None:
 @given(st.integers(1, 512))
 def test_more_ranks_of_experts_are_never_evener(ranks: int) -> None:
     assert 1.0 <= float(work.routing_skew(ranks)) <= float(work.routing_skew(2 * ranks))
+
+
+@given(SIZES, SIZES, SIZES)
+def test_a_product_takes_as_long_as_its_larger_bound_and_at_the_ridge_a_little_longer(m: int, n: int, k: int) -> None:
+    bound = max(product(m, n, k, bandwidth=math.inf), product(m, n, k, peak=math.inf))
+    assert bound * (1 - 1e-12) <= product(m, n, k) <= 2 ** (1 / roofline.RIDGE) * bound * (1 + 1e-12)
+
+
+@given(SIZES, SIZES, SIZES)
+def test_at_the_ridge_itself_both_bounds_count_alike(m: int, n: int, k: int) -> None:
+    compute, memory = product(m, n, k, bandwidth=math.inf), product(m, n, k, peak=math.inf)
+    at_ridge = product(m, n, k, bandwidth=3e12 * memory / compute)
+    assert 2 ** (1 / roofline.RIDGE) * compute == pytest.approx(at_ridge)
+
+
+@given(SIZES, SIZES, SIZES, st.floats(0, 1), st.integers(1, 64))
+def test_what_comes_after_a_product_adds_its_traffic(m: int, n: int, k: int, share: float, groups: int) -> None:
+    expected = product(m, n, k, groups=groups) + groups * share * 8 * m * n / 3e12
+    assert expected == pytest.approx(product(m, n, k, epilogue=share, groups=groups))
+
+
+def unfused(
+    operations: float,
+    *,
+    key: int = 128,
+    value: int = 128,
+    half_depth: float = 0,
+    passes: float = 0,
+    scores: float = 1e9,
+    bandwidth: float = 3e12,
+) -> float:
+    time = roofline.unfused_attention_time(
+        operations,
+        scores,
+        peak=1e15,
+        share=0.8,
+        half_depth=half_depth,
+        key_size=key,
+        value_size=value,
+        passes=passes,
+        bandwidth=bandwidth,
+    )
+    return float(time)
+
+
+HEAD = st.integers(16, 512)
+
+
+@given(st.floats(1e9, 1e15), HEAD, HEAD, st.floats(0, 10), st.floats(1, 8))
+def test_more_bandwidth_never_slows_unfused_attention(
+    operations: float, key: int, value: int, passes: float, factor: float
+) -> None:
+    fast, slow = (unfused(operations, key=key, value=value, passes=passes, bandwidth=b) for b in (3e12 * factor, 3e12))
+    assert fast <= slow
+
+
+@given(st.floats(1e9, 1e15), HEAD, HEAD, st.floats(0, 500))
+def test_unfused_attention_is_never_faster_than_its_peak(
+    operations: float, key: int, value: int, half_depth: float
+) -> None:
+    assert operations / 0.8e15 <= unfused(operations, key=key, value=value, half_depth=half_depth) * (1 + 1e-12)
+
+
+def test_heads_of_96_pay_for_columns_of_128() -> None:
+    # Three quarters of the operations: the product with the values takes as long, that with the keys three quarters.
+    assert 1.75 / 2 * unfused(1e15) == pytest.approx(unfused(0.75e15, key=96, value=96))
+
+
+@given(HEAD)
+def test_the_product_with_the_values_takes_as_long_as_one_of_whole_tiles(value: int) -> None:
+    whole = math.ceil(value / roofline.TILE_ROWS) * roofline.TILE_ROWS
+
+    def second(size: int) -> float:
+        """The time beyond the product with the keys, whose half of the operations is deep enough for the peak."""
+        return unfused(1e12 * size, value=size) - 1e12 * size / 0.8e15 / 2
+
+    assert second(whole) == pytest.approx(second(value))
+
+
+@given(st.floats(1e9, 1e15), st.floats(0, 10), st.floats(1, 1e12))
+def test_every_pass_over_the_scores_adds_its_time(operations: float, passes: float, scores: float) -> None:
+    expected = unfused(operations) + passes * scores / 3e12
+    assert expected == pytest.approx(unfused(operations, passes=passes, scores=scores))
+
+
+@given(st.floats(1e9, 1e15), st.floats(1, 500), st.sampled_from([64, 128, 256]))
+def test_deeper_heads_use_more_of_the_peak_of_unfused_attention(operations: float, half: float, key: int) -> None:
+    assert unfused(operations, key=2 * key, half_depth=half) <= unfused(operations, key=key, half_depth=half)
