@@ -96,3 +96,55 @@ def test_a_lower_power_limit_slows_products_and_leaves_memory_alone(job: Job, h1
 def test_few_tokens_an_expert_are_slower_a_token(job: Job) -> None:
     few, many = (Block(count=1, feed=Experts(experts=experts, top_k=2, ffn=4096), mixer=None) for experts in (128, 8))
     assert (time(machine(job), few).products > time(machine(job), many).products).all()
+
+
+@given(jobs())
+def test_a_volta_never_has_flash_attention(job: Job) -> None:
+    for stack in shipped().stack:
+        for architecture in ("volta", "ampere", "hopper"):
+            by = replace(
+                machine(job),
+                stack=stack,
+                accelerator=job.accelerator.model_copy(update={"architecture": architecture}),
+            )
+            assert by.has_flash == (stack.flash and architecture != "volta")
+
+
+def test_attention_on_a_volta_pays_for_its_scores(job: Job) -> None:
+    new, old = (
+        replace(machine(job), accelerator=job.accelerator.model_copy(update={"architecture": name}))
+        for name in ("hopper", "volta")
+    )
+    assert float(time(old).attention[0]) > 2 * float(time(new).attention[0])
+    assert 2.0 == old.attention_backward
+
+
+MIXTURE = Block(count=1, feed=Experts(experts=8, top_k=2, ffn=4096), mixer=None)
+
+
+@given(jobs())
+def test_copies_made_where_their_experts_are_move_less(job: Job) -> None:
+    once, twice = (replace(machine(job), once=sent) for sent in (True, False))
+    assert float(time(once, MIXTURE).elementwise[0]) < float(time(twice, MIXTURE).elementwise[0])
+    assert np.array_equal(time(once).elementwise, time(twice).elementwise)
+
+
+@given(jobs())
+def test_a_graph_makes_experts_faster_and_nothing_else(job: Job) -> None:
+    plain, graphed = (replace(machine(job), graphed=so) for so in (False, True))
+    for name in ("products", "backward", "elementwise"):
+        assert (getattr(time(graphed, MIXTURE), name) < getattr(time(plain, MIXTURE), name)).all()
+        assert np.array_equal(getattr(time(graphed), name), getattr(time(plain), name))
+
+
+@given(jobs(), st.sampled_from(["mxfp8", "nvfp4"]), st.floats(2022, 2026))
+def test_number_formats_with_a_scale_a_block_were_slower_when_they_were_new(
+    job: Job, precision: str, year: float
+) -> None:
+    stack = shipped().stack_of("megatron-bridge", 2026.0)
+    old, new, other = (
+        replace(machine(job), stack=stack, precision=form, year=when)
+        for form, when in ((precision, year), (precision, 2026.5), ("bf16", year))
+    )
+    assert old.novelty > 1.0 == new.novelty == other.novelty
+    assert (time(old).products > time(new).products).all()
