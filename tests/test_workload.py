@@ -50,6 +50,13 @@ def test_a_batch_in_tokens_is_whole_sequences(folder: Path) -> None:
     assert (488, 375217) == (training.batch_sequences, training.steps)
 
 
+def test_samples_may_be_packed(folder: Path) -> None:
+    (folder / "w.toml").write_text(GOOD + "sample_length = 300\n", encoding="utf-8")
+    packed = load_workload(folder / "w.toml")[0].training
+    assert packed is not None
+    assert 300 == packed.sample_length
+
+
 def test_five_faults_are_told_at_once(folder: Path) -> None:
     said = faults(
         folder,
@@ -88,6 +95,8 @@ def test_five_faults_are_told_at_once(folder: Path) -> None:
     [
         ("[model", "w.toml: not valid TOML"),
         ("[model]\nname = 'a'\n", "a [training] or a [serving] section is wanted"),
+        (GOOD + "sample_length = 0\n", "[training] sample_length"),
+        (GOOD + "sample_lenght = 300\n", "did you mean sample_length?"),
         (GOOD + "[constraint]\ndeadline = '1 day'\n", "unknown section [constraint]; did you mean constraints?"),
         (GOOD.replace("name", "config = 'c.json'\nname"), "give either name (of the catalogue) or config"),
         (GOOD.replace('"4M tokens"', "0"), "global_batch: 0 is not a whole number of sequences"),

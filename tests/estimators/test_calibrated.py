@@ -57,6 +57,16 @@ def test_factors_of_one_change_nothing() -> None:
     assert all(found[name] == pytest.approx(seconds) for name, seconds in PARTS.items())
 
 
+@given(FACTOR, FACTOR)
+def test_what_no_run_was_fitted_to_stays_as_shipped(compute: float, overhead: float) -> None:
+    once = {name: np.array([3.0, 4.0]) for name in ("stalled messages", "optimizer on the host")}
+    found = calibrated(PARTS | once, by(compute=compute, overhead=overhead))
+    assert all(np.array_equal(found[name], seconds) for name, seconds in once.items())
+    without = calibrated(PARTS | {"optimizer on the host": once["optimizer on the host"]}, by(compute=compute))
+    stalled = calibrated(PARTS | once, by(compute=compute))
+    assert np.array_equal(stalled["stragglers"], without["stragglers"])
+
+
 def test_a_launch_floor_hides_the_kernels_that_it_launches() -> None:
     """Where the host is what a step waits for, faster kernels do not make it shorter."""
     parts = {"matrix products": np.array([1.0]), "launch floor": np.array([2.0])}

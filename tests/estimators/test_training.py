@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from clusterwright.estimators.expectation import collectives, terms
 from clusterwright.estimators.grid import Layouts, distinct
 from clusterwright.estimators.job import Job
+from clusterwright.estimators.keeping import Saving
 from clusterwright.estimators.training import Estimates, estimate, model_flop_per_token, run
 from clusterwright.layout import Layout
 from clusterwright.measurement import Calibration, Factor
@@ -151,6 +152,20 @@ def test_the_tree_of_terms_adds_up(job: Job) -> None:
     assert step is not None
     assert sum(part.value for part in step.parts) == pytest.approx(step.value)
     assert all(part.source for part in step.parts)
+
+
+def test_what_only_some_jobs_have_stands_in_the_tree_with_its_law(job: Job) -> None:
+    layout = PIPELINE.model_copy(update={"micro_batch": 4})
+    saving = Saving(offload_optimizer=1.0, offload_activations=True)
+    options: dict[str, Any] = {"sequence_length": 8192, "framework": "nanotron", "saving": saving}
+    tree = terms(job.model, job.accelerator, job.node, layout, **options)
+    step = tree.find("step time")
+    assert step is not None
+    assert sum(part.value for part in step.parts) == pytest.approx(step.value)
+    laws = {part.name: part.source for part in step.parts}
+    assert "work.optimizer_bytes" in laws["optimizer on the host"]
+    assert "the link" in laws["activations to the host"]
+    assert "blocking_messages" in laws[STALLED]
 
 
 def test_expected_collectives_name_their_ranks_and_stay_below_the_wire(job: Job) -> None:

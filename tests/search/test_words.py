@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from clusterwright.estimators.adequacy import weigh_networks_of_plan
 from clusterwright.estimators.training import USABLE_MEMORY, Layouts, run
 from clusterwright.layout import Layout
 from clusterwright.report import show_plan
 from clusterwright.search.design import deal_of, design, largest, offered_by, setting_of, trainable
 from clusterwright.search.neighbours import layout_reasons
+from clusterwright.search.offers import Kind
 from clusterwright.search.propose import Limits, rules
 from clusterwright.units import show_bytes
 from tests.search.conftest import model, wish
 from tests.search.test_brute_force import layouts
 
 if TYPE_CHECKING:
+    from clusterwright.estimators.job import Job
     from clusterwright.plan import Candidate, Plan
-    from clusterwright.search.design import Known
+    from clusterwright.search.design import Known, Wish
 
 LIMITS = {"accelerators": ["h100-sxm", "h200-sxm", "b200-sxm"], "terms": ["on-demand"], "deadline": "1 day"}
 
@@ -120,3 +123,43 @@ def test_an_objective_of_balance_is_told_against_both_ends_and_the_rivals_that_a
     text = " ".join(plan.reasons)
     assert "cheaper than the fastest" in text
     assert "sooner than the cheapest" in text
+
+
+PINS: dict[str, int | str] = {"tp": 2, "pp": 1, "cp": 1, "nodes": 1, "micro_batch": 1}
+
+
+def job_of(asked: Wish, plan: Plan, known: Known) -> Job:
+    assert plan.hardware_node is not None
+    assert plan.hardware_accelerator is not None
+    kind = Kind(plan.hardware_node, plan.hardware_accelerator, ())
+    return setting_of(asked, trainable(asked.workload), known).job(kind)
+
+
+def test_the_length_of_samples_reaches_the_job_of_a_plan(known: Known) -> None:
+    packed, plain = wish(training={"sample_length": 300}, pins=PINS), wish(pins=PINS)
+    plan = design(packed, known)
+    job = job_of(packed, plan, known)
+    assert 300 == job.sample_length == job.attended_length
+    assert float(run(job, Layouts.of(chosen(plan).layout)).step_time_s[0]) == chosen(plan).estimate.step_time_s
+    whole = design(plain, known)
+    assert job_of(plain, whole, known).sample_length is None
+    assert chosen(plan).estimate.step_time_s < chosen(whole).estimate.step_time_s
+    assert weigh_networks_of_plan(plan)[0].step_time_s < weigh_networks_of_plan(whole)[0].step_time_s
+
+
+@pytest.mark.parametrize(
+    ("what", "part"),
+    [("optimizer", "optimizer on the host"), ("activations", "activations to the host")],
+)
+def test_time_on_the_host_is_in_the_terms_and_said_to_be_estimated(known: Known, what: str, part: str) -> None:
+    away, here = design(wish(training={"offload": [what]}, pins=PINS), known), design(wish(pins=PINS), known)
+    told = [line for line in away.assumptions if line.startswith(f"offload {what}: ")]
+    assert ["from the bandwidth of link and memory" in line for line in told] == [True]
+    assert not any(line.startswith("offload") for line in here.assumptions)
+    assert away.terms is not None
+    assert here.terms is not None
+    found = away.terms.find(part)
+    assert found is not None
+    assert found.source
+    assert 0.0 < found.value < chosen(away).estimate.step_time_s
+    assert here.terms.find(part) is None
