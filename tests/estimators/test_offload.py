@@ -38,6 +38,10 @@ def beside_a_grace(job: Job, name: str = "gb200") -> Job:
     return replace(job, accelerator=job.accelerator.model_copy(update={"name": name}))
 
 
+def with_architecture(job: Job, name: str) -> Job:
+    return replace(job, accelerator=job.accelerator.model_copy(update={"architecture": name}))
+
+
 def device(busy: float) -> Device:
     """A device whose layers are busy for so long [s], and of whose times nothing else counts."""
     zero = np.zeros(1)
@@ -80,6 +84,32 @@ def test_an_optimizer_takes_longer_over_pcie_than_beside_a_grace(name: str, job:
     pcie = one(job, layout, offload_optimizer=1.0)
     grace = one(beside_a_grace(job, name), layout, offload_optimizer=1.0)
     assert 0.0 < float(grace.parts[OPTIMIZER][0]) < float(pcie.parts[OPTIMIZER][0])
+
+
+@drawn
+@given(jobs())
+def test_an_optimizer_takes_longer_over_an_older_link(job: Job) -> None:
+    job = replace(job, saving=Saving(offload_optimizer=1.0))
+    old, middle, new = (
+        float(offload.optimizer(with_architecture(job, name), 3e12, np.array([1e9]))[OPTIMIZER][0])
+        for name in ("volta", "ampere", "hopper")
+    )
+    assert new < middle < old
+
+
+@drawn
+@given(jobs())
+def test_an_optimizer_takes_longer_where_more_accelerators_share_the_host(job: Job) -> None:
+    job = replace(job, saving=Saving(offload_optimizer=1.0))
+    few, many = (
+        float(
+            offload.optimizer(
+                replace(job, node=job.node.model_copy(update={"accelerators": count})), 3e12, np.array([1e9])
+            )[OPTIMIZER][0]
+        )
+        for count in (4, 8)
+    )
+    assert few < many
 
 
 @drawn

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from clusterwright.estimators.expectation import collectives, terms
 from clusterwright.estimators.grid import Layouts, distinct
 from clusterwright.estimators.job import Job
-from clusterwright.estimators.keeping import Saving
 from clusterwright.estimators.training import Estimates, estimate, model_flop_per_token, run
 from clusterwright.layout import Layout
 from clusterwright.measurement import Calibration, Factor
-from clusterwright.model import Attention, Block, FeedForward, LatentAttention, Model
+from clusterwright.model import Attention, LatentAttention, Model
 from tests.estimators.drawn import jobs, layouts
 
 BASE = Layout(tp=4, cp=2, pp=4, vpp=5, dp=2, sharding="distopt", micro_batch=1, global_batch=128)
@@ -152,20 +151,6 @@ def test_the_tree_of_terms_adds_up(job: Job) -> None:
     assert step is not None
     assert sum(part.value for part in step.parts) == pytest.approx(step.value)
     assert all(part.source for part in step.parts)
-
-
-def test_what_only_some_jobs_have_stands_in_the_tree_with_its_law(job: Job) -> None:
-    layout = PIPELINE.model_copy(update={"micro_batch": 4})
-    saving = Saving(offload_optimizer=1.0, offload_activations=True)
-    options: dict[str, Any] = {"sequence_length": 8192, "framework": "nanotron", "saving": saving}
-    tree = terms(job.model, job.accelerator, job.node, layout, **options)
-    step = tree.find("step time")
-    assert step is not None
-    assert sum(part.value for part in step.parts) == pytest.approx(step.value)
-    laws = {part.name: part.source for part in step.parts}
-    assert "work.optimizer_bytes" in laws["optimizer on the host"]
-    assert "the link" in laws["activations to the host"]
-    assert "blocking_messages" in laws[STALLED]
 
 
 def test_expected_collectives_name_their_ranks_and_stay_below_the_wire(job: Job) -> None:
@@ -391,146 +376,8 @@ def test_a_sample_as_long_as_the_sequence_or_longer_changes_nothing(job: Job, so
 
 
 def test_packing_saves_attention_and_nothing_else(job: Job) -> None:
-    packed, plain = one(replace(job, sample_length=250), ALONE), one(job, ALONE)
+    layout = Layout(tp=8, dp=8, sharding="distopt", global_batch=128)
+    packed, plain = one(replace(job, sample_length=250), layout), one(job, layout)
     assert float(packed.parts["attention"][0]) < float(plain.parts["attention"][0]) / 3
     for name in ("matrix products", "memory-bound kernels", "output head and loss", "tensor-parallel communication"):
         assert plain.parts[name] == packed.parts[name]
-
-
-# ---- What stacks do ----
-
-ALONE = Layout(tp=8, dp=8, sharding="distopt", global_batch=128)
-PIPELINE = Layout(tp=4, pp=4, dp=32, global_batch=128)
-STALLED = "stalled messages"
-
-
-@drawn
-@given(jobs(), layouts())
-def test_only_a_stack_whose_messages_block_has_stalled_messages(job: Job, layout: Layout) -> None:
-    assert (job.framework == "nanotron") == (STALLED in of(job, [layout]).parts)
-
-
-@drawn
-@given(jobs(), st.sampled_from([(1, 1), (1, 2), (2, 2), (2, 1), (1, 4)]))
-def test_no_message_stalls_on_one_node(job: Job, ranks: tuple[int, int]) -> None:
-    dp, pp = ranks
-    job = replace(job, framework="nanotron")
-    assert 0.0 == float(one(job, Layout(pp=pp, dp=dp, global_batch=8)).parts[STALLED][0])
-
-
-def test_messages_stall_on_64_nodes_with_a_pipeline_and_the_interval_holds_both(job: Job) -> None:
-    found = one(replace(job, framework="nanotron"), PIPELINE)
-    step, stalled = float(found.step_time_s[0]), float(found.parts[STALLED][0])
-    assert stalled > 0.0
-    assert float(found.low_s[0]) < step - stalled < step < float(found.high_s[0])
-
-
-def test_of_a_job_that_almost_surely_has_a_bad_node_no_end_of_the_interval_is_free_of_stalls(job: Job) -> None:
-    job = replace(job, framework="nanotron")
-    found = one(job, PIPELINE.model_copy(update={"dp": 256, "global_batch": 1024}))
-    step, stalled = float(found.step_time_s[0]), float(found.parts[STALLED][0])
-    assert np.isclose(step**2, float(found.low_s[0] * found.high_s[0]))
-    assert stalled == pytest.approx(float(one(job, PIPELINE).parts[STALLED][0]))
-
-
-def test_a_job_that_may_have_a_bad_node_is_estimated_without_and_its_interval_reaches_to_the_stalls(job: Job) -> None:
-    job = replace(job, framework="nanotron")
-    found = one(job, PIPELINE.model_copy(update={"dp": 4, "global_batch": 16}))  # 8 nodes
-    assert 0.0 == float(found.parts[STALLED][0])
-    assert float(found.high_s[0] / found.step_time_s[0]) > float(found.step_time_s[0] / found.low_s[0]) * (1 + 1e-9)
-
-
-def test_without_a_pipeline_the_all_reduce_of_whole_gradients_stalls_and_a_sharded_one_does_not(job: Job) -> None:
-    job = replace(job, framework="nanotron")
-    whole, sharded = (
-        one(job, Layout(tp=8, dp=64, sharding=sharding, global_batch=128)).parts[STALLED]
-        for sharding in ("none", "zero1")
-    )
-    assert float(whole[0]) > 0.0 == float(sharded[0])
-
-
-def test_a_mixture_is_faster_where_its_recipe_runs_as_a_graph(mixture: Model, job: Job) -> None:
-    job = replace(blackwell(job), model=mixture, framework="megatron-bridge", precision="mxfp8", sequence_length=4096)
-    layout = Layout(ep=8, dp=16, sharding="distopt", global_batch=128)
-    before, after = (one(replace(job, year=year), layout) for year in (2026.3, 2026.5))
-    assert float(after.step_time_s[0]) < 0.9 * float(before.step_time_s[0])
-    assert 0.0 == float(after.parts["launch floor"][0])
-    assert float(after.parts[EXPERTS][0]) < float(before.parts[EXPERTS][0])
-
-
-def test_a_dense_network_gains_no_more_between_these_releases_than_a_stack_gains_with_time(job: Job) -> None:
-    job = replace(blackwell(job), framework="megatron-bridge", precision="mxfp8")
-    before, after = (one(replace(job, year=year), ALONE) for year in (2026.3, 2026.5))
-    assert 0.9 * float(before.step_time_s[0]) < float(after.step_time_s[0]) < float(before.step_time_s[0])
-
-
-EXPERTS = "expert-parallel communication"
-
-
-def blackwell(job: Job) -> Job:
-    """The job on a GB200 NVL72 at nameplate."""
-    accelerator = job.accelerator.model_copy(
-        update={
-            "name": "gb200",
-            "architecture": "blackwell",
-            "memory_bytes": 186e9,
-            "memory_bytes_per_s": 8e12,
-            "peak_flop_per_s": {"bf16": 2.5e15, "fp8": 5e15, "fp4": 10e15},
-            "multiprocessors": 148,
-            "scale_up_bytes_per_s": 900e9,
-            "scale_up_peer_bytes_per_s": 900e9,
-            "power_w": 1200,
-        }
-    )
-    node = job.node.model_copy(update={"accelerator": "gb200", "accelerators": 4, "scale_up_domain": 72, "nics": 4})
-    return replace(job, accelerator=accelerator, node=node)
-
-
-TINY = Model(
-    name="tiny",
-    hidden=256,
-    vocab=1024,
-    blocks=(Block(count=16, mixer=Attention(heads=8, kv_heads=8, head_size=32), feed=FeedForward(ffn=512)),),
-)
-LAUNCHED = ("matrix products", "attention", "memory-bound kernels", "output head and loss", "launch floor",
-            "tensor-parallel communication")  # fmt: skip
-
-
-@pytest.mark.parametrize("framework", ["nanotron", "megatron", "deepspeed"])
-def test_a_pipeline_inside_one_node_launches_no_slower_than_none(job: Job, framework: str) -> None:
-    def launched(layout: Layout) -> float:
-        """Time of one micro-batch on a stage of a network that the host is too slow for [s]."""
-        found = one(replace(job, model=TINY, sequence_length=128, framework=framework), layout)
-        count = layout.global_batch // layout.dp
-        return sum(float(found.parts[name][0]) for name in LAUNCHED) / count
-
-    alone = launched(Layout(tp=2, dp=4, global_batch=32))
-    assert alone == pytest.approx(2 * launched(Layout(tp=2, pp=2, dp=2, global_batch=32)))
-    between = launched(Layout(tp=2, pp=2, dp=4, global_batch=32))
-    assert (framework == "nanotron") == (2 * between > alone * (1 + 1e-9))
-
-
-@drawn
-@given(jobs(), LAYOUTS)
-def test_an_older_year_is_never_faster_with_a_recipe_that_gains(job: Job, some: list[Layout]) -> None:
-    old, new = (of(replace(job, framework="megatron-bridge", year=year), some) for year in (2024.0, 2026.0))
-    assert no_more(new.parts["matrix products"], old.parts["matrix products"])
-
-
-def test_an_architecture_whose_runs_were_not_fitted_has_a_wider_interval(job: Job) -> None:
-    fitted, other = (
-        one(replace(job, accelerator=job.accelerator.model_copy(update={"architecture": name})))
-        for name in ("hopper", "cdna3")
-    )
-    assert float(other.high_s[0] / other.low_s[0]) > float(fitted.high_s[0] / fitted.low_s[0])
-
-
-@pytest.mark.parametrize("framework", ["nanotron", "megatron-lm"])
-def test_tensor_parallelism_over_nodes_waits_only_where_the_stack_does(job: Job, framework: str) -> None:
-    def excess(tp: int) -> float:
-        """Time of its communication over that of as much bandwidth as one could wish for [s]."""
-        fast = job.node.model_copy(update={"nic_bits_per_s": 1e18, "scale_up_domain": 4, "accelerators": 4})
-        found = one(replace(job, node=fast, framework=framework), Layout(tp=tp, dp=4, global_batch=4))
-        return float(found.parts["tensor-parallel communication"][0])
-
-    assert (framework == "nanotron") == (excess(8) > 2 * excess(4))
