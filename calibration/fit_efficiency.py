@@ -166,21 +166,24 @@ class Fit:
 
 
 def set_stalls(fit: Fit) -> None:
-    """Set how long a pipeline's messages stall, and the share of nodes that do it: jobs have stalls or have none."""
+    """Set how long messages stall, and the share of nodes that make them: jobs have stalls or have none."""
     for stack in fit.document["stack"]:
         if "stall" not in stack:
             continue
-        nodes, each = [], []
+        nodes, each, whole = [], [], []
         for item, name in zip(fit.items, fit.stacks, strict=True):
             if name != stack["name"] or item.where is None:
                 continue
             job, lay, at = item.where
             step = lay.micro_batch[at] * lay.dp[at]
             messages = float(blocking_messages(lay.global_batch[at] // step, lay.pp[at]))
+            count = max(lay.tp[at] * lay.cp[at] * lay.pp[at] * lay.dp[at] / job.node.accelerators, 1.0)
+            more = (item.run.number("step_time_s") or 0.0) - item.step_s + item.parts["stalled messages"]
             if messages:
-                free = item.step_s - item.parts["stalled messages"]
-                each.append(((item.run.number("step_time_s") or 0.0) - free) / messages)
-                nodes.append(max(lay.tp[at] * lay.cp[at] * lay.pp[at] * lay.dp[at] / job.node.accelerators, 1.0))
+                each.append(more / messages)
+                nodes.append(count)
+            elif item.parts["stalled messages"]:
+                whole.append(more)
         size, time = np.array(nodes), np.array(each)
         stalled = time > float(stack["stall"]) / 2
 
@@ -189,6 +192,7 @@ def set_stalls(fit: Fit) -> None:
             return -float(np.log(np.where(stalled, some, 1 - some)).sum())
 
         stack["stall"] = float(f"{np.median(time[stalled]):.4g}")
+        stack["stall_reduces"] = float(f"{max(np.median(whole), 0.0) / stack['stall']:.2g}") if whole else 0.0
         stack["stalling_nodes"] = float(f"{minimize_scalar(unlikely, bounds=(1e-4, 0.5), method='bounded').x:.3g}")
 
 
@@ -202,7 +206,7 @@ def set_spreads(fit: Fit, left_out: dict[str, Any]) -> None:
     print("left out:", {s: f"{np.median(np.abs(e)):.3f}" for s, e in left_out.items()}, f"spread {unseen:.3f}")
     sources = {name: set(fit.sources[fit.stacks == name]) for name in set(fit.stacks)}
     shared = {source for found in sources.values() if len(found) > 1 for source in found}
-    between = float(np.mean([abs(np.median(left_out[source])) for source in sorted(shared)]))
+    between = float(np.mean([abs(np.median(left_out[source])) for source in sorted(shared & set(left_out))]))
     print(f"between sources of a stack: {between:.3f}")
     low, high = {s["name"]: 0.0 for s in fit.document["stack"]}, {s["name"]: 0.6 for s in fit.document["stack"]}
     for _ in range(HALVINGS):
@@ -250,6 +254,7 @@ def main() -> None:
                 restore(document, path, value_before)
             reach /= 2
         print(f"reach {reach:.3f} loss {best:.4f}", flush=True)
+    fit.errors()
     set_stalls(fit)
     errors = fit.errors()
     set_spreads(fit, fit.left_out(paths, errors, moved))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from clusterwright.estimators.job import Job
 
 PARTS = {name: np.array([1.0, 2.0]) for names in FACTORS.values() for name in names}
+AT_TIMES = {"stalled messages", "optimizer on the host", "activations to the host"}
+"""Parts that a step has where its stack stalls or its memory is offloaded."""
 HERE = {name: np.array([1.0, 1.0]) for name in FADING}
 FACTOR = st.floats(0.1, 10)
 
@@ -36,7 +38,7 @@ def test_every_part_of_a_step_has_its_factor() -> None:
         _, runs, _ = read_tables([table])
     scored, _ = score(runs[:400:40], load())
     parts = {name for item in scored for name in item.parts}
-    assert parts == {name for names in FACTORS.values() for name in names}
+    assert parts | AT_TIMES == {name for names in FACTORS.values() for name in names}
 
 
 def test_every_run_has_all_coordinates() -> None:
@@ -65,6 +67,16 @@ def test_what_no_run_was_fitted_to_stays_as_shipped(compute: float, overhead: fl
     without = calibrated(PARTS | {"optimizer on the host": once["optimizer on the host"]}, by(compute=compute))
     stalled = calibrated(PARTS | once, by(compute=compute))
     assert np.array_equal(stalled["stragglers"], without["stragglers"])
+
+
+@given(st.floats(-0.5, 0.5))
+def test_what_runs_gained_no_bad_node_gains(weight: float) -> None:
+    seconds = np.array([3.0, 4.0])
+    place = {name: float(value[0]) for name, value in HERE.items()}
+    like = (Like(weight=weight, place=place, shares=dict.fromkeys(FACTORS, 0.1)),)
+    found = calibrated(PARTS | {"stalled messages": seconds}, Calibration(like=like, runs=1), HERE)
+    assert np.array_equal(seconds, found["stalled messages"])
+    assert np.allclose(found["matrix products"], np.exp(weight) * PARTS["matrix products"])
 
 
 def test_a_launch_floor_hides_the_kernels_that_it_launches() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusterwright.estimators.efficiency import shipped
-from clusterwright.estimators.layer import LayerTime, Machine, layer, linear
+from clusterwright.estimators.layer import EPILOGUE, LayerTime, Machine, layer, linear, product
 from clusterwright.model import Attention, Block, Experts, FeedForward
 from tests.estimators.drawn import jobs
 
@@ -36,8 +36,10 @@ def at(*values: float) -> NDArray[Any]:
     return np.array(values, dtype=float)
 
 
-def time(by: Machine, block: Block = DENSE, *, tp: float = 1, cp: float = 1, batch: float = 1) -> LayerTime:
-    return layer(by, block, 4096, 4096, (at(tp), at(1), at(batch * 4096 / cp)))
+def time(
+    by: Machine, block: Block = DENSE, *, tp: float = 1, cp: float = 1, ep: float = 1, batch: float = 1
+) -> LayerTime:
+    return layer(by, block, 4096, 4096, (at(tp), at(ep), at(batch * 4096 / cp)))
 
 
 @given(jobs(), WIDTH, WIDTH, st.sampled_from([2048, 4096, 16384]))
@@ -53,6 +55,26 @@ def test_a_frozen_weight_has_no_gradient_and_saves_its_time(job: Job, n: int, k:
     trained, frozen = (linear(replace(machine(job), frozen=f), at(4096), n, k) for f in (False, True))
     assert np.array_equal(np.zeros(1), frozen[2])
     assert np.allclose(frozen[1] + trained[2], trained[1])
+
+
+@given(jobs(), WIDTH, WIDTH)
+def test_the_sum_that_a_gradient_is_added_to_is_not_hidden_by_its_product(job: Job, n: int, k: int) -> None:
+    by = replace(machine(job), precision="bf16")
+    moved = 2.0 * by.stack.gradient
+    hidden = product(by, n, k, at(4096), result_bytes=moved)
+    assert np.allclose(hidden + EPILOGUE * moved * n * k / by.bandwidth, linear(by, at(4096), n, k)[2])
+
+
+@given(jobs(), WIDTH, WIDTH, st.sampled_from([("bf16", 0), ("fp8", 4), ("mxfp8", 0), ("nvfp4", 0)]))
+def test_grouped_products_with_one_scale_a_tensor_cast_in_passes_of_their_own(
+    job: Job, n: int, k: int, more: tuple[str, int]
+) -> None:
+    precision, values = more
+    plain = replace(machine(job), precision=precision)
+    plain = replace(plain, law=plain.law.model_copy(update={"group_share": 1.0, "group_start": 0.0}))
+    alone, grouped = linear(plain, at(4096), n, k), linear(plain, at(4096), n, k, groups=at(1))
+    assert np.allclose(alone[0] + values * 4096 * k / plain.bandwidth, grouped[0])
+    assert np.allclose(alone[1] + values * 4096 * n / plain.bandwidth, grouped[1])
 
 
 @given(jobs())
@@ -125,7 +147,8 @@ MIXTURE = Block(count=1, feed=Experts(experts=8, top_k=2, ffn=4096), mixer=None)
 @given(jobs())
 def test_copies_made_where_their_experts_are_move_less(job: Job) -> None:
     once, twice = (replace(machine(job), once=sent) for sent in (True, False))
-    assert float(time(once, MIXTURE).elementwise[0]) < float(time(twice, MIXTURE).elementwise[0])
+    assert float(time(once, MIXTURE, ep=8).elementwise[0]) < float(time(twice, MIXTURE, ep=8).elementwise[0])
+    assert np.array_equal(time(once, MIXTURE).elementwise, time(twice, MIXTURE).elementwise)
     assert np.array_equal(time(once).elementwise, time(twice).elementwise)
 
 

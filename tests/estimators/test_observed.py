@@ -36,7 +36,7 @@ ROW = {
     "step_time_s": "1",
 }
 PACKED = "samples of 250 tokens, packed"
-OFFLOADED = "recompute: none, activations go to the Grace's memory"
+OFFLOADED = "recompute: none, activations of half the layers go to the Grace's memory"
 LEAST = "recompute: the least that fits"
 GRACE = {"framework": "Megatron-Bridge", "source_date": "2026-01", "gpu": "gb200", "sharding": "fsdp",
          "recompute": "unknown"}  # fmt: skip

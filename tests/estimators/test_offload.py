@@ -45,7 +45,8 @@ def with_architecture(job: Job, name: str) -> Job:
 def device(busy: float) -> Device:
     """A device whose layers are busy for so long [s], and of whose times nothing else counts."""
     zero = np.zeros(1)
-    return Device(**{name: zero for name in Device.__dataclass_fields__ if name != "busy"}, busy=np.array([busy]))
+    times = dict.fromkeys(Device.__dataclass_fields__, zero) | {"busy": np.array([busy]), "layers": np.ones(1)}
+    return Device(**times)
 
 
 @drawn
@@ -124,10 +125,18 @@ def test_an_optimizer_of_more_parameters_takes_longer_on_the_host(job: Job, fact
 @given(jobs(), layouts(), st.floats(0.0, 10.0))
 def test_activations_take_the_time_that_neither_pass_hides(job: Job, layout: Layout, busy: float) -> None:
     lay = Layouts.of(layout)
-    copy = float(kept_bytes(job, lay)[0]) / offload.links(job)[0]
+    copy = float(kept_bytes(job, lay)[0]) / min(offload.links(job))
     forward, backward = busy / 3, 2 * busy / 3
     expected = max(copy - forward, 0.0) + max(copy - backward, 0.0)
     assert expected == pytest.approx(float(offload.activations(job, lay, device(busy))[0]), abs=1e-12)
+
+
+@drawn
+@given(jobs(), layouts(), st.integers(1, 80))
+def test_activations_go_while_the_host_launches(job: Job, layout: Layout, count: int) -> None:
+    lay, seconds = Layouts.of(layout), np.array([0.5])
+    launched = replace(device(0.0), launch=count * seconds, layers=np.array([float(count)]))
+    assert offload.activations(job, lay, device(0.5)) == pytest.approx(offload.activations(job, lay, launched))
 
 
 @drawn
@@ -136,7 +145,7 @@ def test_activations_cost_nothing_where_they_are_gone_before_the_forward_pass_is
     job: Job, layout: Layout, longer: float
 ) -> None:
     lay = Layouts.of(layout)
-    copy = float(kept_bytes(job, lay)[0]) / offload.links(job)[0]
+    copy = float(kept_bytes(job, lay)[0]) / min(offload.links(job))
     assert 0.0 == float(offload.activations(job, lay, device(3 * longer * copy * (1 + 1e-12)))[0])
 
 

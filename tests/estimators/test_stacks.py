@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.expectation import terms
 from clusterwright.estimators.grid import Layouts
 from clusterwright.estimators.job import Job, dispatches_once
@@ -33,6 +34,7 @@ TINY = Model(
 )
 LAUNCHED = ("matrix products", "attention", "memory-bound kernels", "output head and loss", "launch floor",
             "tensor-parallel communication")  # fmt: skip
+WAITS = "tensor-parallel waits"
 drawn = settings(max_examples=30, deadline=None)
 
 
@@ -150,23 +152,26 @@ def test_a_recipe_that_gains_is_never_faster_in_an_older_year(job: Job, layout: 
         assert float(new.parts[name][0]) <= float(old.parts[name][0])
 
 
-def test_an_architecture_whose_runs_were_not_fitted_has_a_wider_interval(job: Job) -> None:
+@pytest.mark.parametrize("unfitted", ["cdna3", "xe", "one that nobody has seen"])
+def test_an_architecture_whose_runs_were_not_fitted_has_a_wider_interval(job: Job, unfitted: str) -> None:
     fitted, other = (
         one(replace(job, accelerator=job.accelerator.model_copy(update={"architecture": name})))
-        for name in ("hopper", "cdna3")
+        for name in ("hopper", unfitted)
     )
     assert float(other.high_s[0] / other.low_s[0]) > float(fitted.high_s[0] / fitted.low_s[0])
 
 
-@pytest.mark.parametrize("framework", ["nanotron", "megatron-lm"])
-def test_tensor_parallelism_over_nodes_waits_only_where_the_stack_does(job: Job, framework: str) -> None:
-    def talked(tp: int) -> float:
-        """Time of its communication where nodes are joined by as much bandwidth as one could wish for [s]."""
-        fast = job.node.model_copy(update={"nic_bits_per_s": 1e18, "scale_up_domain": 4, "accelerators": 4})
-        found = one(replace(job, node=fast, framework=framework), Layout(tp=tp, dp=4, global_batch=4))
-        return float(found.parts["tensor-parallel communication"][0])
+@drawn
+@given(jobs(), layouts(tp=8))
+def test_tensor_parallelism_waits_for_further_nodes_only_where_the_stack_does(job: Job, layout: Layout) -> None:
+    waits = float(one(job, layout).parts[WAITS][0])
+    assert (waits > 0.0) == (job.framework == "nanotron" and job.node.scale_up_domain < layout.tp)
 
-    assert (framework == "nanotron") == (talked(8) > 2 * talked(4))
+
+def test_a_group_over_more_nodes_waits_longer(job: Job) -> None:
+    job = replace(job, framework="nanotron")
+    few, many = (one(job, Layout(tp=tp, dp=4, global_batch=4)).parts[WAITS] for tp in (16, 32))
+    assert 3 * few == pytest.approx(many)  # for one further node, and for three
 
 
 @pytest.mark.parametrize(("vocab", "virtual"), [(128, 1), (128, 5), (128256, 1), (128256, 5)])
@@ -209,8 +214,10 @@ def test_each_tensor_parallel_rank_sends_its_part_to_the_next_stage(job: Job, fr
 @pytest.mark.parametrize(("domain", "since"), [(8, 2025.25), (72, 2025.8)])
 def test_a_token_goes_once_to_each_domain_since_its_stack_can(job: Job, domain: int, since: float) -> None:
     job = replace(job, node=job.node.model_copy(update={"scale_up_domain": domain}))
-    found = [dispatches_once(replace(job, year=year)) for year in (since - 0.01, since, 2027.0)]
-    assert [False, True, True] == found
+    stack = shipped().stack_of("megatron", 2026.0)
+    years = [replace(job, year=year) for year in (since - 0.01, since, 2027.0)]
+    assert [False, True, True] == [dispatches_once(one, stack) for one in years]
+    assert not any(dispatches_once(one, shipped().stack_of("deepspeed", 2026.0)) for one in years)
 
 
 def test_what_only_some_jobs_have_stands_in_the_tree_with_its_law(job: Job) -> None:
@@ -225,3 +232,11 @@ def test_what_only_some_jobs_have_stands_in_the_tree_with_its_law(job: Job) -> N
     assert "work.optimizer_bytes" in laws["optimizer on the host"]
     assert "the link" in laws["activations to the host"]
     assert "blocking_messages" in laws[STALLED]
+
+
+@drawn
+@given(jobs(), layouts())
+def test_frozen_weights_leave_nothing_to_fill_a_bubble_with(job: Job, layout: Layout) -> None:
+    job = replace(job, method="lora")
+    plain, zero = (one(job, layout.model_copy(update={"schedule": name})) for name in ("1f1b", "zero-bubble"))
+    assert np.allclose(plain.step_time_s, zero.step_time_s, rtol=1e-12)

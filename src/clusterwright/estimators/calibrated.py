@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 FACTORS: dict[str, tuple[str, ...]] = {
     "compute": ("matrix products",),
     "attention": ("attention",),
-    "memory_bound": ("memory-bound kernels", "optimizer step"),
+    "memory_bound": (
+        "memory-bound kernels",
+        "optimizer step",
+        "optimizer on the host",
+        "activations to the host",
+    ),
     "recompute": ("recompute",),
     "head": ("output head and loss",),
     "launch": ("launch floor",),
@@ -28,11 +33,12 @@ FACTORS: dict[str, tuple[str, ...]] = {
         "tensor-parallel communication",
         "context-parallel communication",
         "expert-parallel communication",
+        "tensor-parallel waits",
     ),
     "data_parallel": ("data-parallel communication",),
     "pipeline": ("pipeline communication", "pipeline bubble"),
     "overhead": ("fixed time of a step",),
-    "stragglers": ("stragglers",),
+    "stragglers": ("stragglers", "stalled messages"),
 }
 """Factor of a calibration, and the parts of a step that it multiplies."""
 FADING = {
@@ -57,7 +63,7 @@ LOCAL = 0.06
 _BITS = {"fp8": 8.0, "mxfp8": 8.0, "nvfp4": 4.0}
 _FACTOR_OF = {part: factor for factor, parts in FACTORS.items() for part in parts}
 _LAUNCHED = (*FACTORS["compute"], *FACTORS["attention"], "memory-bound kernels", "recompute", *FACTORS["head"],
-             "tensor-parallel communication", "expert-parallel communication")  # fmt: skip
+             *FACTORS["communication"][:3])  # fmt: skip
 """What runs while the host launches: the launch floor is what the host takes beyond it."""
 _ONCE = ("pipeline bubble", "data-parallel communication", "optimizer step", "fixed time of a step", "stragglers",
          "stalled messages", "optimizer on the host")  # fmt: skip
@@ -108,7 +114,7 @@ def calibrated(
     """The parts of a step times their factors, and times what runs like it gained.
 
     What follows from other parts follows them here: the launch floor is what the host takes longer than the kernels it
-    launches, the bubble goes with the time of a micro-batch, stragglers with the step.
+    launches, the bubble goes with the time of a micro-batch without the output head, stragglers with the step.
 
     Args:
         parts: Parts of a step as shipped. [s], shape (n,)
@@ -119,20 +125,32 @@ def calibrated(
         The same parts [s].
     """
     found = {name: seconds * _value(calibration, name) for name, seconds in parts.items()}
+    host: Any = 0.0
     if "launch floor" in parts:
         floor = parts["launch floor"]
-        host = (floor + _sum(parts, _LAUNCHED)) * calibration.launch.value
-        found["launch floor"] = np.where(floor > 0, np.maximum(host - _sum(found, _LAUNCHED), 0.0), 0.0)
-    slot = [name for name in parts if name not in _ONCE]
+        host = np.where(floor > 0, floor + _sum(parts, _LAUNCHED), 0.0)
+        found["launch floor"] = np.maximum(host * calibration.launch.value - _sum(found, _LAUNCHED), 0.0)
     step = [name for name in parts if name not in {"stragglers", "stalled messages"}]
-    for name, rest in (("pipeline bubble", slot), ("stragglers", step)):
-        if name in parts:
-            before = _sum(parts, rest)
-            found[name] = found[name] * np.divide(_sum(found, rest), before, out=np.ones_like(before), where=before > 0)
+    _follow(found, "pipeline bubble", _other_stage(parts, host), _other_stage(found, host * calibration.launch.value))
+    _follow(found, "stragglers", _sum(parts, step), _sum(found, step))
     if place is None or not calibration.like:
         return found
     gain = np.exp(sum(run.weight * likeness(place, run.place) for run in calibration.like))
-    return {name: seconds * gain for name, seconds in found.items()}
+    return {name: seconds if name == "stalled messages" else seconds * gain for name, seconds in found.items()}
+
+
+def _other_stage(parts: Mapping[str, Floats], host: Any) -> Floats:  # noqa: ANN401 - array or number
+    """Time of the micro-batches on a stage without the output head: what the host launches, and the rest [s]."""
+    launched = [name for name in _LAUNCHED if name not in FACTORS["head"]]
+    apart = {*_ONCE, *_LAUNCHED, "launch floor"}
+    rest = _sum(parts, [name for name in parts if name not in apart])
+    return np.asarray(np.maximum(_sum(parts, launched), host) + rest, dtype=float)
+
+
+def _follow(found: dict[str, Floats], name: str, before: Floats, after: Floats) -> None:
+    """Let one part grow as what it goes with did."""
+    if name in found:
+        found[name] = found[name] * np.divide(after, before, out=np.ones_like(after), where=before > 0)
 
 
 def spread_of(parts: Mapping[str, Floats], calibration: Calibration, place: Mapping[str, Floats]) -> Floats:

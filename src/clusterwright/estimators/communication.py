@@ -203,7 +203,7 @@ def _expert(job: Job, stack: Stack, wires: Wires, lay: Layouts, width: Floats, d
     """Dispatch and combine, forward and backward, of every layer of experts."""
     feeds = [(b.count, b.feed) for b in job.model.kinds if isinstance(b.feed, Experts)]
     total = np.zeros_like(width)
-    once = stack.sequence_parallel and dispatches_once(job)
+    once = dispatches_once(job, stack)
     for count, feed in feeds:
         share = count / job.model.layers
         token = width / np.where(stack.sequence_parallel, lay.tp, 1)

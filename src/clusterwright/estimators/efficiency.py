@@ -121,6 +121,8 @@ class Stack(Noun):
     """Wait of each tensor-parallel collective for every node that its group spans beyond the first [s]."""
     stall: float = Field(default=0.0, ge=0)
     """Time that each blocking message of a pipeline stalls in a job with a bad node [s]."""
+    stall_reduces: float = Field(default=0.0, ge=0)
+    """How many such times the all-reduce of whole gradients takes there [1]."""
     stalling_nodes: float = Field(default=0.0, ge=0, lt=1)
     """Share of nodes that are bad in that way [1]."""
     context: Literal["ring", "all-gather", "all-to-all"] = "ring"
@@ -129,7 +131,7 @@ class Stack(Noun):
     narrow_factor: float | None = None
     """Factor of fp8 and narrower, where it is not ``factor``: torchao's float8 is compiled."""
     wraps_layers: bool = False
-    """Whether it reduces gradients a layer at a time under every sharding, as FSDP does."""
+    """Whether it reduces gradients a layer at a time under ZeRO-2 too, and overlaps that, as FSDP does."""
     bucket_bytes: float = 25e6
     """Gradients that are reduced by one call; torch's DistributedDataParallel takes 25 MB [B]."""
     graphs: dict[str, float] = Field(default_factory=dict)
@@ -184,6 +186,10 @@ class Efficiency(Noun):
             if architecture.lower().startswith(name):
                 return curve
         return self.architecture["ampere"]
+
+    def fitted(self, architecture: str) -> bool:
+        """Whether runs on that very architecture were fitted."""
+        return architecture in self.architecture and self.architecture[architecture].kind == "fitted"
 
     def wire(self, kind: FabricKind) -> Wire:
         """The figures of a network."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LAWS = {
     "matrix products": "roofline.matrix_product_time, curves of the accelerator's architecture",
-    "attention": "work.attention_flop over roofline.attention_time",
+    "attention": "work.attention_flop over roofline.attention_time, or unfused_attention_time without a flash kernel",
     "memory-bound kernels": "work.elementwise_bytes over roofline.memory_bound_time",
     "recompute": "forward pass of the layers again, as far as the layout recomputes",
     "output head and loss": "roofline.matrix_product_time and 14 bytes a logit",
@@ -33,7 +33,8 @@ LAWS = {
     "expert-parallel communication": "collectives.all_to_all_pairwise, less what the stack hides",
     "pipeline communication": "collectives.send, less what the stack hides",
     "pipeline bubble": "pipeline.one_forward_one_backward",
-    "data-parallel communication": "collectives.all_gather_ring or all_reduce_ring, less the backward pass",
+    "tensor-parallel waits": "what each collective waits for every further node that its group spans",
+    "data-parallel communication": "collectives.all_gather_ring or all_reduce_ring, less what the stack hides",
     "optimizer step": "work.optimizer_bytes of the stack's states, over roofline.memory_bound_time",
     "optimizer on the host": "work.optimizer_bytes over the host's memory, and the link there and back",
     "activations to the host": "what a layer keeps, over the link, less forward and backward pass",

@@ -12,6 +12,7 @@ from clusterwright.estimators.keeping import Saving
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from clusterwright.estimators.efficiency import Stack
     from clusterwright.estimators.grid import Layouts
     from clusterwright.hardware import Accelerator, Node
     from clusterwright.model import Model
@@ -83,10 +84,10 @@ NODE = 8
 """Accelerators of the largest domain that DeepEP knows."""
 
 
-def dispatches_once(job: Job) -> bool:
+def dispatches_once(job: Job, stack: Stack) -> bool:
     """Whether a token goes once to each domain, and its copies are made there."""
     since = DISPATCH_ONCE_IN_A_RACK_SINCE if domain_of(job) > NODE else DISPATCH_ONCE_SINCE
-    return job.year >= since
+    return stack.sequence_parallel and job.year >= since
 
 
 def domain_of(job: Job) -> int:

@@ -33,6 +33,8 @@ class Saving:
     """Whether sharded weights, gradients and optimizer states live in host memory."""
     offload_activations: bool = False
     """Whether host memory holds what the backward pass needs."""
+    offload_share: float = 1.0
+    """Share of the layers of which it does so [1]."""
     recomputed: tuple[str, ...] | None = None
     """Modules that selective recompute drops; none: the stack's way."""
     loss: str = ""

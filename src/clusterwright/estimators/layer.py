@@ -297,7 +297,8 @@ def feed_products(
         skew = work.routing_skew(ep)
         times = (times[0] * skew, times[1] * skew, times[2] * skew)
     activated = 0.0 if machine.graphed else (up + 1) * ffn
-    values = feed.top_k * (activated + (MOVED_A_COPY if machine.once else MOVED_TWICE) * hidden) / whole
+    moved = np.where(machine.once | (ep <= 1), MOVED_A_COPY, MOVED_TWICE)
+    values = feed.top_k * (activated + moved * hidden) / whole
     if feed.shared_ffn:
         shared = feed.shared_ffn / tp
         times = _add(times, linear(machine, tokens, up * shared, hidden), linear(machine, tokens, hidden, shared))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from clusterwright.estimators.efficiency import Efficiency
+    from clusterwright.estimators.keeping import Saving
     from clusterwright.hardware import Accelerator
     from clusterwright.measurement import Calibration, TrainingRun
 
@@ -37,6 +38,8 @@ PIPELINE_SPLIT_UNTIL = 2025.25
 PACKED_SAMPLE = 250
 """Tokens of a sample of SQuAD, which NeMo's fine-tuning benchmarks packed into sequences until Megatron-Bridge."""
 PACKED_UNTIL = 2025.5
+GRACE_SHARE = 0.5
+"""Share of the layers whose activations those recipes offload: 20 to 40 of Llama 3's 80."""
 GATED = ("llama", "qwen", "mistral", "yi-", "deepseek")
 """Beginnings of names of models whose feed-forward parts all have a gate."""
 FOUR = 4
@@ -180,7 +183,7 @@ def job_of(observed: TrainingRun, known: Known) -> Job | str:
         observed.year,
         method,
         sample_length=PACKED_SAMPLE if _packs(observed) else None,
-        saving=replace(saving_of(observed), offload_activations=True) if _offloads(observed) else saving_of(observed),
+        saving=_saving(observed),
     )
 
 
@@ -190,8 +193,14 @@ def _packs(observed: TrainingRun) -> bool:
     return bool(tuned) and "nemo" in observed.text("framework").lower() and observed.year < PACKED_UNTIL
 
 
+def _saving(observed: TrainingRun) -> Saving:
+    """What a run does about memory, as its table says or as its maker's recipes do it."""
+    said = saving_of(observed)
+    return replace(said, offload_activations=True, offload_share=GRACE_SHARE) if _offloads(observed) else said
+
+
 def _offloads(observed: TrainingRun) -> bool:
-    """Whether activations go to a Grace where they do not fit: NVIDIA's recipes for full sharding offload 10-40 layers.
+    """Whether activations go to a Grace where they do not fit: NVIDIA's recipes for full sharding offload some layers.
 
     Source: Megatron-Bridge, scripts/performance/configs/llama/workload_base_configs.py: cpu_offloading_num_layers.
     """
@@ -306,7 +315,7 @@ def _options(job: Job, observed: TrainingRun) -> tuple[list[dict[str, int]], lis
     kinds = [RECOMPUTES.index(recompute)] if recompute in RECOMPUTES else [0, 1, 2]
     if _offloads(observed):
         kinds = [0]
-        assumed.append("recompute: none, activations go to the Grace's memory")
+        assumed.append("recompute: none, activations of half the layers go to the Grace's memory")
     if len(kinds) > 1:
         assumed.append("recompute: the least that fits")
     sharding = observed.text("sharding")

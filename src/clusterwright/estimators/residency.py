@@ -243,7 +243,8 @@ def _moments(
     one, brought = tokens.kept(lay, stage.layers)
     activations = stage.held * (one + tokens.stream)
     if job.saving.offload_activations:
-        here = 2 * tokens.stream + one / np.maximum(stage.layers, 1)
+        share = job.saving.offload_share
+        here = share * (2 * tokens.stream + one / np.maximum(stage.layers, 1)) + (1.0 - share) * activations
         activations, brought = np.minimum(here, activations), np.where(here < activations, 0.0, brought)
     now = np.maximum(np.where(last, tokens.logits, 0.0), np.where(stage.layers > 0, tokens.at_work + brought, 0.0))
     halves = np.maximum(keep.half_gradient * stage.parameters - one - now, 0.0) if job.method == "full" else 0.0 * one

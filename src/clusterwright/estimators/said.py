@@ -106,7 +106,7 @@ def _value(name: str, text: str) -> Any:  # noqa: ANN401 - the value of any fiel
         return modules if all(module in MODULES for module in modules) else None
     if name == "mean_length":
         return float(text) if re.fullmatch(r"[1-9]\d{0,8}(\.\d+)?", text) else None
-    if name == "offload_optimizer":
+    if name in {"offload_optimizer", "offload_share"}:
         share = re.fullmatch(r"(0|1|0?\.\d+|1\.0+|0\.0+)", text)
         return float(text) if share else None
     table = shipped()

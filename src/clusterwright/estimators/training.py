@@ -38,8 +38,6 @@ USABLE_MEMORY = 0.90
 """Share of an accelerator's memory that a job may plan to allocate: context, libraries and fragments take the rest."""
 INTERVAL_80 = 1.2816
 """Standard deviations on either side that hold 80% of a normal distribution."""
-ALL_REDUCE_WAITS = 4
-"""Stalls of a message that the all-reduce of whole gradients takes in a job that has a bad node, of a fitted sweep."""
 LIKELY = 0.5
 """Probability from which on a job is estimated with stalls: the median of what is seen."""
 OUTSIDE_80 = 0.9
@@ -109,7 +107,7 @@ def run(
         year=job.year,
         frozen=job.method != "full",
         natural=job.routing == "natural",
-        once=dispatches_once(job),
+        once=dispatches_once(job, stack),
         graphed=stack.graphed(job.accelerator.name, job.precision, job.year),
     )
     device = _device(job, machine, flat)
@@ -123,7 +121,7 @@ def run(
     if calibration is not None:
         parts = calibrated(parts, calibration, place)
     step = np.asarray(sum(parts.values()), dtype=float)
-    unknown = 0.0 if machine.curve.kind == "fitted" else NOT_FITTED_SPREAD
+    unknown = 0.0 if efficiency.fitted(job.accelerator.architecture) else NOT_FITTED_SPREAD
     spread = np.hypot(
         math.hypot(stack.spread, MIXTURE_SPREAD * mixtures(job.model), unknown),
         LOG_TO_SPREAD * np.log(np.maximum(_world(flat) / 8.0, 1.0)),
@@ -167,7 +165,9 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> Device:
     axes = (tp.astype(float), ep.astype(float), tokens)
     total = np.zeros((7, len(tp)))
     for block in job.model.kinds:
-        one = layers.layer(machine, block, job.model.hidden, job.attended_length, axes)
+        scans = block.mixer is not None and block.mixer.kind == "state-space"
+        length = job.sequence_length if scans else job.attended_length
+        one = layers.layer(machine, block, job.model.hidden, length, axes)
         total += block.count * np.array(
             [one.products, one.backward, one.weight, one.attention, one.elementwise, one.feed, one.forward]
         )
@@ -180,7 +180,8 @@ def _device(job: Job, machine: layers.Machine, lay: Layouts) -> Device:
     stage = np.where(ends, (count + 2) / lay.pp, stage)
     mean = total / count
     products, backward, weight, attention, elementwise, feed, forward = (row[where] for row in mean)
-    last = np.where(ends, stage - 1, np.where(count % lay.pp == 0, stage, count - stage * (lay.pp - 1)))
+    rest = np.maximum(count - stage * (lay.pp - 1), count // lay.pp)
+    last = np.where(ends, stage - 1, np.where(count % lay.pp == 0, stage, rest))
     busy = (products + backward + (1 + machine.attention_backward) * attention + 3 * elementwise) * machine.factor
     launch = _host(job, machine, lay)
     spare = np.maximum(stage - np.maximum(last, 0), 0) * np.maximum(busy, launch)
@@ -241,7 +242,8 @@ def _step(
         "recompute": again,
         "output head and loss": device.head,
         "launch floor": floor,
-        "tensor-parallel communication": talk["tp"] + talk["wait"],
+        "tensor-parallel communication": talk["tp"],
+        "tensor-parallel waits": talk["wait"],
         "context-parallel communication": talk["cp"],
         "expert-parallel communication": talk["ep"],
         "pipeline communication": talk["pp"],
@@ -250,7 +252,7 @@ def _step(
         slot["activations to the host"] = offload.activations(job, lay, device) * device.layers
     one = np.asarray(sum(slot.values()), dtype=float)
     passes = np.where(lay.recompute == RECOMPUTES.index("full"), 4.0, 3.0)
-    weight = roofline.host_bound(device.weight * device.layers * factor, device.launch / passes)
+    weight = roofline.host_bound(device.weight * device.layers * factor, device.launch / passes) * (not lora)
     others = np.maximum(job.model.layers - device.layers, 0.0) / np.maximum(lay.pp - 1.0, 1.0)
     without_head = one - last - floor + roofline.host_bound(busy, device.launch)
     other = without_head * others / device.layers
@@ -262,7 +264,7 @@ def _step(
     parts = {name: value * micro_batches for name, value in slot.items()}
     parts["pipeline bubble"] = run_time - one * micro_batches
     parts["data-parallel communication"] = talk["dp"]
-    parts |= offload.optimizer(job, machine.bandwidth, talk["owned"] * (0.01 if lora else 1.0))
+    parts |= offload.optimizer(job, machine.bandwidth, talk["owned"])
     parts["fixed time of a step"] = stack.step + 0.0 * one
     so_far = np.asarray(sum(parts.values()), dtype=float)
     parts["stragglers"] = so_far * machine.law.straggle * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
@@ -274,7 +276,7 @@ def _stalls(job: Job, stack: Stack, lay: Layouts) -> tuple[Floats, Floats]:
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
     nodes = np.maximum(_world(lay) / job.node.accelerators, 1.0)
     whole = (lay.sharding == SHARDINGS.index("none")) & (lay.dp > 1) & (nodes > 1)
-    waits = np.where(lay.pp > 1, pipeline.blocking_messages(micro_batches, lay.pp), ALL_REDUCE_WAITS * whole)
+    waits = np.where(lay.pp > 1, pipeline.blocking_messages(micro_batches, lay.pp), stack.stall_reduces * whole)
     return np.asarray(stack.stall * waits), reliability.any_bad(nodes, stack.stalling_nodes) * (waits > 0)
 
 

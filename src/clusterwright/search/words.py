@@ -187,8 +187,8 @@ def assumptions(setting: Setting, workload: Workload, of_money: tuple[str, ...] 
         )
     if setting.training.offload:
         found.append(
-            f"offload {', '.join(setting.training.offload)}: the time on the host is estimated from the bandwidth of "
-            "link and memory; no run was fitted"
+            f"offload {', '.join(setting.training.offload)}: the time follows from the bandwidth of link and host "
+            "memory, nothing of it is fitted"
         )
     if setting.write_bytes_per_s is None:
         found.append(
