@@ -60,7 +60,7 @@ def test_factors_of_one_change_nothing() -> None:
 
 
 @given(FACTOR, FACTOR)
-def test_what_no_run_was_fitted_to_stays_as_shipped(compute: float, overhead: float) -> None:
+def test_slower_kernels_change_neither_a_stall_nor_what_the_host_does(compute: float, overhead: float) -> None:
     once = {name: np.array([3.0, 4.0]) for name in ("stalled messages", "optimizer on the host")}
     found = calibrated(PARTS | once, by(compute=compute, overhead=overhead))
     assert all(np.array_equal(found[name], seconds) for name, seconds in once.items())
@@ -91,6 +91,13 @@ def test_the_bubble_and_the_stragglers_go_with_the_step() -> None:
     parts = {"matrix products": np.array([4.0]), "pipeline bubble": np.array([1.0]), "stragglers": np.array([0.5])}
     found = calibrated(parts, by(compute=2.0))
     assert (8.0, 2.0, 1.0) == tuple(float(seconds[0]) for seconds in found.values())
+
+
+@given(FACTOR, FACTOR)
+def test_the_bubble_goes_with_a_stage_that_has_no_output_head(head: float, compute: float) -> None:
+    parts = {name: np.array([4.0]) for name in ("matrix products", "output head and loss", "pipeline bubble")}
+    assert 4.0 == pytest.approx(float(calibrated(parts, by(head=head))["pipeline bubble"][0]))
+    assert 4 * compute == pytest.approx(float(calibrated(parts, by(compute=compute))["pipeline bubble"][0]))
 
 
 @given(st.sampled_from(list(FACTORS)), FACTOR, FACTOR)

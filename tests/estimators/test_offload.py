@@ -149,6 +149,17 @@ def test_activations_cost_nothing_where_they_are_gone_before_the_forward_pass_is
     assert 0.0 == float(offload.activations(job, lay, device(3 * longer * copy * (1 + 1e-12)))[0])
 
 
+@drawn
+@given(jobs(), layouts(), st.floats(0, 1), st.floats(0, 1))
+def test_activations_of_more_layers_never_take_less(job: Job, layout: Layout, share: float, other: float) -> None:
+    few, many = (
+        one(job, layout, offload_activations=True, offload_share=part).parts[ACTIVATIONS]
+        for part in sorted((share, other))
+    )
+    none = one(job, layout, offload_activations=True, offload_share=0.0)
+    assert 0.0 == float(none.parts[ACTIVATIONS][0]) <= float(few[0]) <= float(many[0])
+
+
 def test_a_link_to_a_grace_hides_activations_that_pcie_does_not(job: Job) -> None:
     pcie, grace = one(job, offload_activations=True), one(beside_a_grace(job), offload_activations=True)
     assert float(pcie.parts[ACTIVATIONS][0]) > 0.0

@@ -145,6 +145,21 @@ def test_offload_never_needs_more_memory(framework: str, recompute: str, shardin
         assert total(work(framework, saving=saving), **layout) <= plain * (1 + 1e-9)
 
 
+@given(st.sampled_from(STACKS), st.sampled_from(["none", "selective", "full"]), st.floats(0, 1), st.floats(0, 1))
+@settings(max_examples=40, deadline=None)
+def test_activations_of_more_layers_on_the_host_never_need_more_memory(
+    framework: str, recompute: str, one: float, other: float
+) -> None:
+    def needed(share: float) -> float:
+        saving = Saving(offload_activations=True, offload_share=share)
+        return total(work(framework, saving=saving), recompute=recompute)
+
+    few, many = sorted((one, other))
+    assert needed(1.0) <= needed(many) * (1 + 1e-9) <= needed(few) * (1 + 1e-9) ** 2
+    assert needed(few) <= total(work(framework), recompute=recompute) * (1 + 1e-9)
+    assert needed(0.0) == pytest.approx(total(work(framework), recompute=recompute))
+
+
 @given(st.lists(st.sampled_from(MODULES), unique=True, max_size=4))
 @settings(max_examples=40, deadline=None)
 def test_dropping_more_modules_never_needs_more_memory(modules: list[str]) -> None:
@@ -346,6 +361,8 @@ def test_what_a_run_saves_goes_through_a_column(
         compiled=flag,
         offload_optimizer=share,
         recomputed=modules,
+        offload_activations=True,
+        offload_share=1.0 if share is None else share,
         rank=rank,
         mean_length=3234.0,
     )
