@@ -93,6 +93,14 @@ def test_the_bubble_and_the_stragglers_go_with_the_step() -> None:
     assert (8.0, 2.0, 1.0) == tuple(float(seconds[0]) for seconds in found.values())
 
 
+@given(st.floats(0.1, 3), st.floats(1, 10))
+def test_the_bubble_of_a_host_that_is_too_slow_goes_with_the_host(compute: float, launch: float) -> None:
+    parts = {name: np.array([value]) for name, value in (("matrix products", 1.0), ("launch floor", 2.0))}
+    parts["pipeline bubble"] = np.array([4.0])
+    assert 4.0 == pytest.approx(float(calibrated(parts, by(compute=compute))["pipeline bubble"][0]))
+    assert 4 * launch == pytest.approx(float(calibrated(parts, by(launch=launch))["pipeline bubble"][0]))
+
+
 @given(FACTOR, FACTOR)
 def test_the_bubble_goes_with_a_stage_that_has_no_output_head(head: float, compute: float) -> None:
     parts = {name: np.array([4.0]) for name in ("matrix products", "output head and loss", "pipeline bubble")}

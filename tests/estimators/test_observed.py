@@ -99,6 +99,7 @@ def test_a_fully_sharded_run_beside_a_grace_offloads_and_says_so() -> None:
     assert LEAST not in found.assumptions
     assert "activations to the host" in found.parts
     assert job(**GRACE).saving.offload_activations
+    assert 0.5 == job(**GRACE).saving.offload_share
 
 
 @pytest.mark.parametrize("known", ["selective", "full"])

@@ -161,9 +161,13 @@ def test_an_architecture_whose_runs_were_not_fitted_has_a_wider_interval(job: Jo
     assert float(other.high_s[0] / other.low_s[0]) > float(fitted.high_s[0] / fitted.low_s[0])
 
 
+@pytest.mark.parametrize("framework", ["nanotron", "megatron", "deepspeed"])
 @drawn
-@given(jobs(), layouts(tp=8))
-def test_tensor_parallelism_waits_for_further_nodes_only_where_the_stack_does(job: Job, layout: Layout) -> None:
+@given(job=jobs(), layout=layouts(tp=8))
+def test_tensor_parallelism_waits_for_further_nodes_only_where_the_stack_does(
+    framework: str, job: Job, layout: Layout
+) -> None:
+    job = replace(job, framework=framework)
     waits = float(one(job, layout).parts[WAITS][0])
     assert (waits > 0.0) == (job.framework == "nanotron" and job.node.scale_up_domain < layout.tp)
 
@@ -171,6 +175,7 @@ def test_tensor_parallelism_waits_for_further_nodes_only_where_the_stack_does(jo
 def test_a_group_over_more_nodes_waits_longer(job: Job) -> None:
     job = replace(job, framework="nanotron")
     few, many = (one(job, Layout(tp=tp, dp=4, global_batch=4)).parts[WAITS] for tp in (16, 32))
+    assert float(few[0]) > 0.0
     assert 3 * few == pytest.approx(many)  # for one further node, and for three
 
 
@@ -183,6 +188,19 @@ def test_stages_without_the_output_head_fill_and_drain_a_pipeline_sooner(job: Jo
     bubble = float(found.parts["pipeline bubble"][0])
     assert (vocab > 128) == (bubble < 0.98 * (layout.pp - 1) * slot / virtual)
     assert bubble >= (layout.pp - 1) * (slot - head) / virtual * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("count", [9, 10, 14])
+def test_a_last_stage_has_a_layer_beside_its_head_however_few_there_are(job: Job, count: int) -> None:
+    def exposed(layers: int) -> float:
+        """Time of the head that no layer which the last stage lacks makes up for, over 8 stages of at most two [s]."""
+        block = job.model.blocks[0].model_copy(update={"count": layers})
+        model = job.model.model_copy(update={"blocks": (block,), "vocab": 512_000})
+        found = one(replace(job, model=model), Layout(tp=8, pp=8, global_batch=8))
+        return float(found.parts["output head and loss"][0])
+
+    assert 0.0 < exposed(15) < exposed(16)
+    assert exposed(15) == pytest.approx(exposed(count))
 
 
 @pytest.mark.parametrize(
