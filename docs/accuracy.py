@@ -37,8 +37,8 @@ REASONS = {
     "changed besides (dispatcher, padding, graphs of parts) is not in the table.",
     "mbskill": "mixtures of experts at tiny batches, bound by launching and by the optimizer, as the source says.",
     "msswift": "one run with a step time: a mixture of experts under ZeRO-3 whose experts run one after another.",
-    "aurora": "Max 1550: no run on this architecture is among the fitted ones. Products, memory and links are as measured "
-    "on its nodes; its collectives take several times what those links explain.",
+    "aurora": "Max 1550: no run on this architecture is among the fitted ones. Products, memory and links are as "
+    "measured on its nodes; its collectives take several times what those links explain.",
     "gaudi2": "no run on this architecture is among the fitted ones, and its table prints no layout.",
     "flagperf": "PaddleNLP, FlagScale, DeepSpeed and Megatron of 2023, mostly fp16: stacks that no fitted run has.",
     "nemo": "fp8 throughout, and the recompute is not printed: the least that fits is assumed.",
@@ -52,14 +52,14 @@ REASONS = {
 SEEN = """
 ## What was seen
 
-No *check* run was fitted, but their errors were read while the model was built, so the figures above are a little kinder
-than those of runs that nobody has seen. What only *check* runs showed to be missing, and what it then rests on:
+No *check* run was fitted, but their errors were read while the model was built, so the figures above are a little
+kinder than those of runs that nobody has seen. What only *check* runs showed to be missing, and what it then rests on:
 
-- CUDA graphs, overlapped experts and the casts of expert weights of Megatron Bridge's releases since 2025.11: no mixture
-  of those releases was fitted. Which recipe uses what is read from the recipes and release notes; that a graph hides 84%
-  of the launches is set by hand.
-- AMD's and Intel's accelerators: no run on them was fitted. Kernels, memory and links are single published measurements;
-  what of them lasts through a step is the mean of Hopper and Blackwell.
+- CUDA graphs, overlapped experts and the casts of expert weights of Megatron Bridge's releases since 2025.11: no
+  mixture of those releases was fitted. Which recipe uses what is read from the recipes and release notes; that
+  a graph hides 84% of the launches is set by hand.
+- AMD's and Intel's accelerators: no run on them was fitted. Kernels, memory and links are single published
+  measurements; what of them lasts through a step is the mean of Hopper and Blackwell.
 - Packed samples of NeMo's fine-tuning, the releases' gain a year, stalls, ZeRO-1's exposed gathers and the head on the
   last stage were first seen there too, but *fit* runs show the same and set their size.
 """
@@ -158,7 +158,7 @@ def kernels() -> list[str]:
         "Share of the dense peak that short kernels sustain on large sizes, what of it lasts through a training step,",
         "and the median error of the curve against the measured kernels (from aiconfigurator-core 0.12.0, Apache-2.0;",
         "no error: carried over from single figures). `calibration/fit_kernels.py` writes the curves; what lasts is",
-        "fitted to runs, but for bf16 on Ampere (held at what its longer kernels show), bf16 on Blackwell (held between two",
+        "fitted to runs, but for bf16 on Ampere (held at what long kernels show), bf16 on Blackwell (held between two",
         "machines that differ by 1.6) and the products of AMD and Intel (the mean of Hopper and Blackwell).",
         "",
         "| architecture | kernel | share | lasts | error |",
@@ -175,9 +175,17 @@ def kernels() -> list[str]:
 
 def page(board: Scoreboard) -> str:
     """The whole page."""
-    share = board.coverage_by_split()["check"]
-    lines = [HEAD, f"{board.rows:,} runs, {len(board.scored):,} estimated, {len(board.skipped)} skipped with a reason."]
-    lines.append(f"The 80% interval holds {share:.1%} of the *check* runs.")
+    inside: dict[str, list[bool]] = defaultdict(list)
+    for item in board.only("check").scored:
+        if pair := pair_of(item, "step"):
+            inside[item.run.text("source_group")].append(item.low_s <= pair[0] <= item.high_s)
+    rows, mean = board.coverage_by_split()["check"], statistics.fmean(map(statistics.fmean, inside.values()))
+    lines = [
+        HEAD,
+        f"{board.rows:,} runs, {len(board.scored):,} estimated, {len(board.skipped)} skipped with a reason.",
+        f"The 80% interval holds {rows:.1%} of the *check* runs; of one source's, {mean:.0%} on average: for a stack",
+        "or an accelerator that no fitted run has, it promises too much.",
+    ]
     lines += table("Step time", board, "step") + table("Peak memory", board, "memory")
     lines.append(MEMORY.rstrip())
     lines += effects(board) + ranking(board) + resisting(board) + [SEEN.rstrip()] + kernels()
