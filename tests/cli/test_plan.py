@@ -195,7 +195,7 @@ def test_explain_refuses_by_name(folder: Path, arguments: list[str], word: str) 
 
 
 def test_the_cluster_is_drawn_with_the_plan_or_nothing_is_written(folder: Path, tmp_path: Path) -> None:
-    asked = ("plan", folder / "workload.toml", "--out", tmp_path / "plan.json")
+    asked = ("plan", changed(folder, "soon.toml", 'deadline = "20 hours"'), "--out", tmp_path / "plan.json")
     assert 0 == run(*asked, "--plot", tmp_path / "cluster.svg").returncode
     assert "storage leaves" in (tmp_path / "cluster.svg").read_text("utf-8")
     (tmp_path / "plan.json").unlink()

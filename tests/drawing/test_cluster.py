@@ -37,7 +37,7 @@ def boxes_of(svg: str) -> list[tuple[float, float, float, float]]:
 
 @pytest.mark.parametrize(("name", "nodes"), SIZES)
 def test_no_box_covers_another_or_leaves_the_page(name: str, nodes: int) -> None:
-    svg = cluster.draw_cluster(networks_of(name, nodes), "a cluster")
+    svg = cluster.draw_cluster(networks_of(name, nodes), nodes, "a cluster")
     page = [float(v) for v in ET.fromstring(svg).get("viewBox", "").split()]  # noqa: S314 - our own drawing
     boxes = boxes_of(svg)
     assert boxes
@@ -51,7 +51,7 @@ def test_no_box_covers_another_or_leaves_the_page(name: str, nodes: int) -> None
 
 @pytest.mark.parametrize(("name", "nodes"), SIZES)
 def test_every_word_fits_its_box(name: str, nodes: int) -> None:
-    svg = cluster.draw_cluster(networks_of(name, nodes), "a cluster")
+    svg = cluster.draw_cluster(networks_of(name, nodes), nodes, "a cluster")
     root = ET.fromstring(svg)  # noqa: S314 - our own drawing
     words = [t for t in root.iter(f"{SVG}text") if t.get("font-size") == "11"]
     # A digit of 11 pixels is about 7 wide.
@@ -61,7 +61,7 @@ def test_every_word_fits_its_box(name: str, nodes: int) -> None:
 
 def test_every_network_is_named_with_its_counts() -> None:
     found = networks_of("dgx-h100", 127)
-    for text in (cluster.draw_cluster(found, "a cluster"), cluster.draw_cluster_text(found, "a cluster")):
+    for text in (cluster.draw_cluster(found, 127, "a cluster"), cluster.draw_cluster_text(found, "a cluster")):
         assert "storage" in text
         assert "management" in text
         assert "1,024 cables" in text
@@ -71,8 +71,14 @@ def test_a_cluster_of_one_node_has_no_compute_network() -> None:
     storage = networks.storage_network(1, 4e10, 2, FIGURES, PARTS)
     assert storage is not None
     found = (storage, networks.management_network(1, 1, FIGURES))
-    assert "spine" not in cluster.draw_cluster(found, "one node")
+    assert "spine" not in cluster.draw_cluster(found, 1, "one node")
     assert "[node0]" in cluster.draw_cluster_text(found, "one node")
+
+
+def test_a_node_without_any_network_is_drawn_alone() -> None:
+    svg = cluster.draw_cluster((), 1, "one node")
+    assert "node0" in svg
+    assert len(boxes_of(svg)) == 1
 
 
 @pytest.mark.parametrize(("name", "nodes"), SIZES)

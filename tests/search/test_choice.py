@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from clusterwright.search.design import Known
 
 JOB = ("source_group", "model", "gpu", "precision", "n_gpus", "gbs", "seq_len")
+STALLED = 0.5
+"""A regret from which on the pick hit a run with a bad node, which no estimate of a layout can know of."""
 LEAST = 1e-3
 """A regret that is no difference: one job of a hundred whose pick is a tenth slower."""
 AXES = ("tp", "cp", "pp", "vpp", "ep", "dp", "mbs")
@@ -102,8 +104,8 @@ def test_what_the_search_does_not_try_does_not_worsen_the_measured_regret(
             continue
         looked += 1
         one = pick(np.where(kept, estimated, np.inf), plain, np.zeros(len(job), dtype=np.int64))[0]
-        by_search.append(measured[one] / measured.min() - 1)
-        by_estimate.append(measured[np.argmin(estimated)] / measured.min() - 1)
+        by_search.append(min(measured[one] / measured.min() - 1, STALLED))
+        by_estimate.append(min(measured[np.argmin(estimated)] / measured.min() - 1, STALLED))
     assert looked > 0.8 * len(jobs)
     assert np.mean(by_search) <= np.mean(by_estimate) + LEAST
 

@@ -354,7 +354,7 @@ def _files(
 
     files: dict[Path, str | bytes] = {}
     if plot is not None:
-        svg = cluster.draw_cluster(networks, _title(design)) if networks else drawing.draw_svg(design)
+        svg = cluster.draw_cluster(networks, design.nodes, _title(design)) if networks else drawing.draw_svg(design)
         files[plot] = picture(svg, plot)
     if cable_list is not None:
         files[cable_list] = cabling.list_all_cables(networks) if networks else drawing.list_cables(design)

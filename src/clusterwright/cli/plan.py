@@ -66,7 +66,7 @@ def _drawing(plan: Plan, plot: Path | None) -> dict[Path, str | bytes]:
         return {}
     chosen = plan.chosen
     title = f"{plan.model.name}: {chosen.nodes} x {chosen.node}" + (f" and {chosen.spares} spare" * bool(chosen.spares))
-    return {plot: picture(draw_cluster(plan.facility.networks, title), plot)}
+    return {plot: picture(draw_cluster(plan.facility.networks, chosen.nodes + chosen.spares, title), plot)}
 
 
 def _progress() -> Callable[[float], None] | None:

@@ -88,14 +88,15 @@ def shortened(count: int, shown: int) -> list[int | None]:
     return list(range(count)) if count <= shown else [*range(shown - 2), None, count - 1]
 
 
-def draw_cluster(networks: Sequence[Network], title: str) -> str:
+def draw_cluster(networks: Sequence[Network], nodes: int, title: str) -> str:
     """The cluster as an SVG document; long rows are shortened and say so, and only links that exist are drawn.
 
     Args:
-        networks: Of the cluster, by purpose; one that is not there is left out.
+        networks: Of the cluster, by purpose; one that is not there is left out, and a single node has none.
+        nodes: Number of nodes. [1]
         title: Above the picture.
     """
-    by_purpose, nodes = {n.purpose: n for n in networks}, networks[0].design.nodes
+    by_purpose = {n.purpose: n for n in networks}
     compute, storage, management = (by_purpose.get(p) for p in ("compute", "storage", "management"))
     sheet = _Sheet()
     tiers = compute.design.tiers if compute else 0
