@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clusterwright.estimators.adapters import trained_a_rank, weight_bytes_a_rank
 from clusterwright.estimators.grid import RECOMPUTES, SHARDINGS, Layouts
 from clusterwright.estimators.job import (
     Device,
@@ -16,7 +17,6 @@ from clusterwright.estimators.job import (
     domain_of,
     expert_ranks,
     layers_a_stage,
-    parameters_a_rank,
 )
 from clusterwright.laws import collectives, work
 from clusterwright.model import Attention, Experts
@@ -222,12 +222,9 @@ def _data(  # noqa: PLR0917 - what the law needs
 ) -> dict[str, Floats]:
     """Gradients and weights over data parallelism, and what of it computing hides, or waiting for keys and values."""
     domain = domain_of(job)
-    dense, experts, ends = parameters_a_rank(job, lay)
+    plain, experts = trained_a_rank(job, lay)
     ranks = data_ranks(lay)
     stride = np.asarray(lay.tp, dtype=float)
-    if job.method != "full":
-        dense, experts, ends = 0.004 * dense, 0.0 * experts, 0.0 * ends
-    plain = dense + ends
     spread = expert_ranks(lay)
     full = np.isin(lay.sharding, FULL_SHARDS)
     micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
@@ -235,12 +232,16 @@ def _data(  # noqa: PLR0917 - what the law needs
     compute = np.maximum((device.busy + device.again) * device.layers + waits, device.launch - talks)
     inner = np.where(lay.sharding == SHARDINGS.index("hsdp"), np.minimum(ranks, np.maximum(domain / stride, 1)), ranks)
     sent = stack.sent or stack.gradient
-    weights, gradients = BF16 * plain, sent * plain
+    whole, whole_experts = weight_bytes_a_rank(job, lay, BF16)
+    weights = np.where(full, whole, BF16 * plain)
+    gradients = sent * plain
     size = np.where(lay.sharding == DISTRIBUTED, sent * np.maximum(40e6, 1e6 * ranks), stack.bucket_bytes)
     coalesced = np.isin(lay.sharding, OPTIMIZER_SHARDS)
     buckets = np.maximum(np.where(full | (coalesced & stack.wraps_layers), device.layers, gradients / size), 1.0)
     calls = np.where(coalesced, np.maximum(plain / ZERO_BUCKET, 1.0), buckets)
-    gathers = wires.gather(weights, inner, stride, domain, calls) + wires.gather(BF16 * experts, spread, stride, domain)
+    gathers = wires.gather(weights, inner, stride, domain, calls) + wires.gather(
+        np.where(full, whole_experts, BF16 * experts), spread, stride, domain
+    )
     scatter = wires.gather(gradients, inner, stride, domain, buckets) + wires.gather(
         sent * experts, spread, stride, domain
     )

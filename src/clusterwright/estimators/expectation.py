@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clusterwright.estimators import residency
+from clusterwright.estimators.adapters import trained_a_rank, weight_bytes_a_rank
 from clusterwright.estimators.communication import BF16, FULL_SHARDS, Wires
 from clusterwright.estimators.efficiency import shipped
 from clusterwright.estimators.grid import SHARDINGS, Layouts
-from clusterwright.estimators.job import Job, data_ranks, domain_of, parameters_a_rank
+from clusterwright.estimators.job import Job, data_ranks, domain_of
 from clusterwright.estimators.training import run
 from clusterwright.plan import Collective
 from clusterwright.term import Kind, Term
@@ -163,16 +164,18 @@ def collectives(
     if model.experts:
         top_k = max(b.feed.top_k for b in model.blocks if b.feed is not None and b.feed.kind == "experts")
         add("ep", "all_to_all", layout.ep, 1, width * top_k / layout.tp, 4 * stage * micro_batches)
-    dense, experts, ends = (float(part[0]) for part in parameters_a_rank(task, lay))
     ranks = float(data_ranks(lay)[0])
-    whole = dense + ends + (experts if layout.ep == 1 else 0.0)
+    trained, weights = (
+        float(plain[0] + (experts[0] if layout.ep == 1 else 0.0))
+        for plain, experts in (trained_a_rank(task, lay), weight_bytes_a_rank(task, lay, BF16))
+    )
     if SHARDINGS.index(layout.sharding) in FULL_SHARDS:
-        each = whole / max(stage, 1.0)
-        add("dp", "all_gather", ranks, layout.tp, BF16 * each, 2 * stage * micro_batches)
-        add("dp", "reduce_scatter", ranks, layout.tp, stack.gradient * each, stage * micro_batches)
+        layers = max(stage, 1.0)
+        add("dp", "all_gather", ranks, layout.tp, weights / layers, 2 * stage * micro_batches)
+        add("dp", "reduce_scatter", ranks, layout.tp, stack.gradient * trained / layers, stage * micro_batches)
     elif layout.sharding == "none":
-        add("dp", "all_reduce", ranks, layout.tp, stack.gradient * whole, 1)
+        add("dp", "all_reduce", ranks, layout.tp, stack.gradient * trained, 1)
     else:
-        add("dp", "reduce_scatter", ranks, layout.tp, stack.gradient * whole, 1)
-        add("dp", "all_gather", ranks, layout.tp, BF16 * whole, 1)
+        add("dp", "reduce_scatter", ranks, layout.tp, stack.gradient * trained, 1)
+        add("dp", "all_gather", ranks, layout.tp, BF16 * trained, 1)
     return tuple(found)

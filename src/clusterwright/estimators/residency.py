@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clusterwright.estimators.adapters import adapter_parameters, frozen_bytes
 from clusterwright.estimators.communication import FULL_SHARDS
 from clusterwright.estimators.grid import RECOMPUTES, SCHEDULES, SHARDINGS, Layouts, distinct
 from clusterwright.estimators.job import Job, data_ranks, domain_of, expert_ranks, padded
 from clusterwright.estimators.keeping import Keeping, Saving, shipped
 from clusterwright.estimators.kept import kept, sequence_parallel
 from clusterwright.laws import memory
-from clusterwright.model import Attention, Experts, FeedForward, LatentAttention, StateSpace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -293,7 +293,7 @@ def _states(job: Job, keep: Keeping, stage: _Stage, shards: _Shards) -> dict[str
     """Weights, gradients and optimizer states."""
     adapters = 0.0 * stage.layers
     if job.method != "full":
-        adapters = memory.low_rank_parameters(job.lora_rank, _widths(job)) * stage.layers / job.model.layers
+        adapters = adapter_parameters(job) * stage.layers / job.model.layers
         frozen = _frozen(job, keep, stage)
         weights = frozen / np.where(shards.full, shards.states, 1.0) + keep.weight * adapters
         common, experts = adapters, 0.0 * adapters
@@ -315,34 +315,8 @@ def _states(job: Job, keep: Keeping, stage: _Stage, shards: _Shards) -> dict[str
 
 def _frozen(job: Job, keep: Keeping, stage: _Stage) -> Floats:
     """Frozen weights: those of the layers may be quantised, embedding and head are not."""
-    layers = _frozen_size(job, keep) * (stage.dense + stage.experts)
+    layers = frozen_bytes(job, keep.weight) * (stage.dense + stage.experts)
     return np.asarray(layers + keep.weight * (stage.embedding + stage.head))
-
-
-def _frozen_size(job: Job, keep: Keeping) -> float:
-    if job.method == "full" or not (job.method == "qlora" or job.saving.quantised):
-        return keep.weight
-    form = shipped().quantised[job.saving.quantised or "nf4"]
-    return float(memory.quantised_bytes(form.bits, form.group, form.scale))
-
-
-def _widths(job: Job) -> float:
-    """Input and output widths of all products that adapters may stand beside, of all layers."""
-    hidden, total = job.model.hidden, 0.0
-    for block in job.model.blocks:
-        mixer, feed = block.mixer, block.feed
-        if isinstance(mixer, Attention):
-            query, key = mixer.heads * mixer.head_size, mixer.kv_heads * mixer.head_size
-            total += block.count * (4 * hidden + 2 * query + 2 * key)
-        elif isinstance(mixer, LatentAttention):
-            total += block.count * (3 * hidden + mixer.heads * (mixer.head_size + 2 * mixer.value_size))
-        elif isinstance(mixer, StateSpace):
-            total += block.count * (2 * hidden + 4 * mixer.heads * mixer.head_size)
-        if isinstance(feed, FeedForward):
-            total += block.count * (2 + feed.gated) * (hidden + feed.ffn)
-        elif isinstance(feed, Experts):
-            total += block.count * (2 + feed.gated) * (hidden * bool(feed.shared_ffn) + feed.shared_ffn)
-    return total
 
 
 def _gathered(job: Job, keep: Keeping, lay: Layouts, stage: _Stage, shards: _Shards) -> Floats:
@@ -350,7 +324,7 @@ def _gathered(job: Job, keep: Keeping, lay: Layouts, stage: _Stage, shards: _Sha
     layer = (stage.dense + stage.experts) / np.maximum(stage.layers, 1)
     ends = (stage.embedding + stage.head) * keep.ends_gathered
     trained = 1.0 if job.method == "full" else 0.0
-    size = _frozen_size(job, keep)
+    size = frozen_bytes(job, keep.weight)
     a_few = layer * (2 * size + trained * (keep.weight + keep.gathered)) + keep.weight * ends
     all_of_it = (keep.weight + trained * keep.gradient) * stage.parameters
     return np.where(shards.full, np.where(lay.pp > 1, all_of_it, a_few), 0.0)
