@@ -58,6 +58,7 @@ kinder than those of runs that nobody has seen. What only *check* runs showed to
 - CUDA graphs, overlapped experts and the casts of expert weights of Megatron Bridge's releases since 2025.11: no
   mixture of those releases was fitted. Which recipe uses what is read from the recipes and release notes; that
   a graph hides 84% of the launches is set by hand.
+- Compiled steps of torchtitan and FSDP: no fitted run is compiled. They take the factor 1 of NVIDIA's own layers.
 - AMD's and Intel's accelerators: no run on them was fitted. Kernels, memory and links are single published
   measurements; what of them lasts through a step is the mean of Hopper and Blackwell.
 - Packed samples of NeMo's fine-tuning, the releases' gain a year, stalls, ZeRO-1's exposed gathers and the head on the

@@ -258,3 +258,18 @@ def test_frozen_weights_leave_nothing_to_fill_a_bubble_with(job: Job, layout: La
     job = replace(job, method="lora")
     plain, zero = (one(job, layout.model_copy(update={"schedule": name})) for name in ("1f1b", "zero-bubble"))
     assert np.allclose(plain.step_time_s, zero.step_time_s, rtol=1e-12)
+
+
+def test_a_compiled_step_of_fsdp_is_as_its_stack_says_and_fp8_is_compiled(job: Job) -> None:
+    stack = shipped().stack_of("torchtitan", job.year)
+    assert stack.compiled_factor is not None
+    layout, eager = Layout(dp=8, sharding="fsdp", global_batch=64), replace(job, framework="torchtitan")
+    compiled = replace(eager, saving=Saving(compiled=True))
+    plain, quick = (float(one(j, layout).parts["matrix products"][0]) for j in (eager, compiled))
+    assert quick / plain == pytest.approx(stack.compiled_factor / (stack.factor * stack.aged(stack.gain, job.year)))
+    narrow = [one(replace(j, precision="fp8"), layout).parts["matrix products"][0] for j in (eager, compiled)]
+    assert narrow[0] == narrow[1]
+
+
+def test_a_stack_that_nobody_compiles_is_as_quick_with_a_compiler(job: Job) -> None:
+    assert one(job).step_time_s == one(replace(job, saving=Saving(compiled=True))).step_time_s

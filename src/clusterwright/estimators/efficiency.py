@@ -128,8 +128,8 @@ class Stack(Noun):
     context: Literal["ring", "all-gather", "all-to-all"] = "ring"
     """How attention sees the other parts of a sequence: Megatron passes them around, torchtitan and XLA gather them,
     DeepSpeed-Ulysses exchanges heads for tokens."""
-    narrow_factor: float | None = None
-    """Factor of fp8 and narrower, where it is not ``factor``: torchao's float8 is compiled."""
+    compiled_factor: float | None = None
+    """Factor of compiled steps, where it is not ``factor``; fp8 and narrower are compiled, as torchao's float8 is."""
     wraps_layers: bool = False
     """Whether it reduces gradients a layer at a time under ZeRO-2 too, and overlaps that, as FSDP does."""
     bucket_bytes: float = 25e6

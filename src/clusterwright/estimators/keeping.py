@@ -44,7 +44,7 @@ class Saving:
     fused_attention: bool | None = None
     """Whether attention keeps no scores."""
     compiled: bool | None = None
-    """Whether a compiler fuses norms and activations, so that only their inputs and results are kept."""
+    """Whether a compiler makes the kernels: it fuses norms and activations, keeping only inputs and results."""
     sequence_parallel: bool | None = None
     """Whether tensor parallelism divides norms and residuals too."""
     mean_length: float | None = None

@@ -59,12 +59,15 @@ class Machine:
     """Whether a token's copies are made where their experts are."""
     graphed: bool = False
     """Whether mixtures run as one CUDA graph, their grouped products holding casts and activation."""
+    compiled: bool = False
+    """Whether a compiler makes the kernels."""
 
     @property
     def factor(self) -> float:
         """What this stack makes of the device's time, at this number format [1]."""
-        if self.stack.narrow_factor is not None and self.products()[2] < 2.0:  # noqa: PLR2004 - bytes of bf16
-            return self.stack.narrow_factor
+        narrow = self.products()[2] < 2.0  # noqa: PLR2004 - bytes of bf16
+        if self.stack.compiled_factor is not None and (self.compiled or narrow):
+            return self.stack.compiled_factor
         return self.stack.factor * self.stack.aged(self.stack.gain, self.year)
 
     @property

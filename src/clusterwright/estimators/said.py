@@ -59,8 +59,8 @@ def saving_of(run: TrainingRun) -> Saving:
         facts["recomputed"] = modules
     if run.number("lora"):
         facts["quantised"] = next((name for pattern, name in QUANTISED.items() if re.search(pattern, words)), "")
-    if re.search(r"\bcompile\b(?! off)", words):
-        facts["compiled"] = True
+    if compiled := re.search(r"\b(no )?compile\b( off)?", words):
+        facts["compiled"] = not (compiled[1] or compiled[2])
     if attention := re.search(r"flash[ _-]attn=(on|off)", words):
         facts["fused_attention"] = attention[1] == "on"
     if told:

@@ -109,6 +109,7 @@ def run(
         natural=job.routing == "natural",
         once=dispatches_once(job, stack),
         graphed=stack.graphed(job.accelerator.name, job.precision, job.year),
+        compiled=bool(job.saving.compiled),
     )
     device = _device(job, machine, flat)
     wires = Wires.of(job, efficiency)
