@@ -25,6 +25,7 @@ from scipy.optimize import lsq_linear, minimize_scalar
 
 from clusterwright.catalog import load
 from clusterwright.estimators.efficiency import Efficiency
+from clusterwright.estimators.training import INTERVAL_80
 from clusterwright.laws.pipeline import blocking_messages
 from clusterwright.laws.reliability import any_bad
 from clusterwright.validation import validate
@@ -44,8 +45,6 @@ STEP = 0.03
 COVERED = 0.8
 HALVINGS = 9
 """Of a stack's spread, until its interval holds that share of its runs."""
-NORMAL_80 = 1.2816
-"""Standard deviations on either side that hold 80% of a normal distribution."""
 HELD = {
     ("blackwell", "bf16"),
     ("ampere", "bf16"),
@@ -175,9 +174,8 @@ def set_stalls(fit: Fit) -> None:
             if name != stack["name"] or item.where is None:
                 continue
             job, lay, at = item.where
-            step = lay.micro_batch[at] * lay.dp[at]
-            messages = float(blocking_messages(lay.global_batch[at] // step, lay.pp[at]))
-            count = max(lay.tp[at] * lay.cp[at] * lay.pp[at] * lay.dp[at] / job.node.accelerators, 1.0)
+            messages = float(blocking_messages(lay.micro_batches[at], lay.pp[at]))
+            count = max(lay.accelerators[at] / job.node.accelerators, 1.0)
             more = (item.run.number("step_time_s") or 0.0) - item.step_s + item.parts["stalled messages"]
             if messages:
                 each.append(more / messages)
@@ -202,7 +200,7 @@ def set_spreads(fit: Fit, left_out: dict[str, Any]) -> None:
     Where all its runs are of one source, another may be off as a source is that was left out and whose stack others
     ran too. Of a stack that was not fitted: what a source is off that was left out, each counted alike.
     """
-    unseen = float(np.mean([np.quantile(np.abs(e), 0.8) for e in left_out.values()])) / NORMAL_80
+    unseen = float(np.mean([np.quantile(np.abs(e), 0.8) for e in left_out.values()])) / INTERVAL_80
     print("left out:", {s: f"{np.median(np.abs(e)):.3f}" for s, e in left_out.items()}, f"spread {unseen:.3f}")
     sources = {name: set(fit.sources[fit.stacks == name]) for name in set(fit.stacks)}
     shared = {source for found in sources.values() if len(found) > 1 for source in found}

@@ -12,30 +12,9 @@ from clusterwright.errors import InfeasibleError
 from clusterwright.estimators.calibrated import FACTORS
 from clusterwright.estimators.observed import score
 from clusterwright.measurement import Calibration, Factor, TrainingRun, read_run
+from tests.validation.runs import ROW as PLAIN
 
-ROW = {
-    "id": "run",
-    "framework": "Megatron-Core",
-    "source_date": "2026-01",
-    "model": "mine",
-    "layers": "32",
-    "hidden": "4096",
-    "ffn": "14336",
-    "gated_mlp": "1",
-    "heads": "32",
-    "kv_heads": "8",
-    "vocab": "128256",
-    "seq_len": "8192",
-    "gpu": "h100-sxm",
-    "n_gpus": "32",
-    "precision": "bf16",
-    "tp": "1",
-    "cp": "1",
-    "pp": "1",
-    "dp": "32",
-    "sharding": "distopt",
-    "recompute": "none",
-}
+ROW = PLAIN | {"framework": "Megatron-Core", "source_date": "2026-01", "seq_len": "8192", "n_gpus": "32", "dp": "32"}
 TRUTH = Calibration(compute=Factor(value=1.2), communication=Factor(value=1.3), overhead=Factor(value=2.0), runs=1)
 
 

@@ -13,6 +13,7 @@ import tomlkit
 from clusterwright.errors import InfeasibleError
 from clusterwright.estimators.calibrated import FADING, LOCAL, calibrated, likeness, shares_of, spread_of
 from clusterwright.estimators.observed import score
+from clusterwright.estimators.training import INTERVAL_80
 from clusterwright.measurement import Calibration, Factor, Like, TrainingRun
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ PRIORS = {
 """Spread of the logarithm of each factor before any run is seen: how far stacks differ from the shipped one."""
 SLOWEST = math.log(10.0)
 """Of a factor's logarithm: further from one it is no calibration but another thing."""
-INTERVAL_80 = 1.2816
-"""Standard deviations on either side that hold 80% of a normal distribution."""
 ROUNDS = 6
 """Times that the fit is made linear again."""
 

@@ -61,7 +61,7 @@ def test_every_word_fits_its_box(name: str, nodes: int) -> None:
 
 def test_every_network_is_named_with_its_counts() -> None:
     found = networks_of("dgx-h100", 127)
-    for text in (cluster.draw_cluster(found, 127, "a cluster"), cluster.draw_cluster_text(found, "a cluster")):
+    for text in (cluster.draw_cluster(found, 127, "a cluster"), cluster.draw_cluster_text(found, 127, "a cluster")):
         assert "storage" in text
         assert "management" in text
         assert "1,024 cables" in text
@@ -72,7 +72,7 @@ def test_a_cluster_of_one_node_has_no_compute_network() -> None:
     assert storage is not None
     found = (storage, networks.management_network(1, 1, FIGURES))
     assert "spine" not in cluster.draw_cluster(found, 1, "one node")
-    assert "[node0]" in cluster.draw_cluster_text(found, "one node")
+    assert "[node0]" in cluster.draw_cluster_text(found, 1, "one node")
 
 
 def test_a_node_without_any_network_is_drawn_alone() -> None:
@@ -83,7 +83,7 @@ def test_a_node_without_any_network_is_drawn_alone() -> None:
 
 @pytest.mark.parametrize(("name", "nodes"), SIZES)
 def test_the_text_fits_a_hundred_columns(name: str, nodes: int) -> None:
-    text = cluster.draw_cluster_text(networks_of(name, nodes), "a cluster")
+    text = cluster.draw_cluster_text(networks_of(name, nodes), nodes, "a cluster")
     assert max(len(line) for line in text.splitlines()) <= 100
 
 

@@ -5,6 +5,12 @@ from __future__ import annotations
 from clusterwright.estimators.observed import Scored
 from clusterwright.measurement import TrainingRun
 
+ROW = {
+    "id": "run", "model": "mine", "layers": "32", "hidden": "4096", "ffn": "14336", "gated_mlp": "1", "heads": "32",
+    "kv_heads": "8", "vocab": "128256", "gpu": "h100-sxm", "precision": "bf16", "tp": "1", "cp": "1", "pp": "1",
+    "sharding": "distopt", "recompute": "none",
+}  # fmt: skip
+"""A run as a line of a table has it, without its software, size and time."""
 TEXTS = {
     "id": "one", "family": "f", "split": "check", "source_group": "s", "framework": "NeMo", "source_date": "2025-01",
     "model": "m", "gpu": "h100-sxm", "interconnect": "", "precision": "bf16", "sharding": "distopt",

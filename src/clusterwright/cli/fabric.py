@@ -400,7 +400,7 @@ def _text(design: FabricDesign, networks: tuple[Network, ...], parts: FabricPart
     )
     rate = f"{design.bisection_bytes_per_s / 1e12:,.2f} TB/s"
     lines = [
-        draw_cluster_text(networks, _title(design)) if networks else draw_text(design),
+        draw_cluster_text(networks, design.nodes, _title(design)) if networks else draw_text(design),
         "",
         f"switches      {design.switches:,} (leaf {design.leaf:,}, spine {design.spine:,}, core {design.core:,})",
         f"cables        {design.cables:,} ({kinds})",

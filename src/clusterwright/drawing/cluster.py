@@ -318,9 +318,9 @@ def _storage_tier(
     return spots
 
 
-def draw_cluster_text(networks: Sequence[Network], title: str) -> str:
+def draw_cluster_text(networks: Sequence[Network], nodes: int, title: str) -> str:
     """The cluster in plain text: a row of boxes for each tier of each network, with the cables between them."""
-    by_purpose, nodes = {n.purpose: n.design for n in networks}, networks[0].design.nodes
+    by_purpose = {n.purpose: n.design for n in networks}
     lines = [title, ""]
     compute = by_purpose.get("compute")
     if compute:

@@ -83,10 +83,10 @@ def place_of(job: Job, lay: Layouts) -> dict[str, Floats]:
         "precision_bits": _BITS.get(job.precision, 16.0),
         "sequence_length": job.sequence_length,
         "micro_batch_tokens": lay.micro_batch * job.sequence_length / lay.cp,
-        "micro_batches": np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1),
+        "micro_batches": lay.micro_batches,
         "tp": lay.tp,
         "pp": lay.pp,
-        "accelerators": lay.tp * lay.cp * lay.pp * lay.dp,
+        "accelerators": lay.accelerators,
         "recompute": 2.0**lay.recompute,
     }
     return {name: np.asarray(value + 0.0 * lay.tp, dtype=float) for name, value in whole.items()}

@@ -227,7 +227,6 @@ def _data(  # noqa: PLR0917 - what the law needs
     stride = np.asarray(lay.tp, dtype=float)
     spread = expert_ranks(lay)
     full = np.isin(lay.sharding, FULL_SHARDS)
-    micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
     sharded = lay.sharding != 0
     compute = np.maximum((device.busy + device.again) * device.layers + waits, device.launch - talks)
     inner = np.where(lay.sharding == SHARDINGS.index("hsdp"), np.minimum(ranks, np.maximum(domain / stride, 1)), ranks)
@@ -249,7 +248,7 @@ def _data(  # noqa: PLR0917 - what the law needs
         sent * experts, spread, stride, domain
     )
     late = np.where(
-        lay.vpp > 1, np.minimum(lay.pp, micro_batches) * (lay.vpp - 1) / lay.vpp, 1.0 / np.maximum(lay.pp, 1)
+        lay.vpp > 1, np.minimum(lay.pp, lay.micro_batches) * (lay.vpp - 1) / lay.vpp, 1.0 / np.maximum(lay.pp, 1)
     )
     window = np.where(lay.pp > 1, late, 1.0) * compute  # interleaved, all but the last chunk is ready early
     hidden = np.where(coalesced & (not stack.wraps_layers), 0.0, stack.hidden.dp)
@@ -258,7 +257,7 @@ def _data(  # noqa: PLR0917 - what the law needs
     )
     replicas = ranks / inner  # hybrid sharding adds up the shards' gradients over the groups that hold a whole copy
     each = 2 * gathers + scatter + wires.reduce(gradients / inner, replicas, stride * inner, domain, buckets)
-    times = np.where(lay.pp > 1, 1, micro_batches)  # under a pipeline the weights stay gathered for the whole step
+    times = np.where(lay.pp > 1, 1, lay.micro_batches)  # under a pipeline the weights stay gathered for the whole step
     exposed_each = np.maximum(exposed(each, compute, stack.hidden.dp), each / np.maximum(device.layers, 1)) * times
     owners = np.where(sharded, ranks, 1.0)
     owned = plain / owners + experts / np.where(sharded, spread, 1.0)

@@ -54,6 +54,16 @@ class Layouts:
             columns[column.name] = np.array(values, dtype=np.int64)
         return cls(**columns)
 
+    @property
+    def accelerators(self) -> NDArray[np.int64]:
+        """World size of each layout."""
+        return np.asarray(self.tp * self.cp * self.pp * self.dp, dtype=np.int64)
+
+    @property
+    def micro_batches(self) -> NDArray[np.int64]:
+        """Micro-batches that a data-parallel rank of each layout runs in one step, at least one."""
+        return np.asarray(np.maximum(self.global_batch // (self.dp * self.micro_batch), 1), dtype=np.int64)
+
     def flat(self) -> tuple[Layouts, tuple[int, ...]]:
         """All arrays broadcast to one shape and flattened; with that shape."""
         arrays = np.broadcast_arrays(*(np.asarray(getattr(self, f.name)) for f in fields(self)))

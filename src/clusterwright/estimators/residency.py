@@ -196,7 +196,6 @@ def _stage(job: Job, keep: Keeping, lay: Layouts, number: Floats) -> _Stage:
         layers = _even_layers(job, lay, number)
     last = number == lay.pp - 1
     layers = layers + np.where(last, model.mtp, 0)
-    micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
     # What a late stage of a zero-bubble pipeline keeps for its weight gradients makes up for its fewer warm-up passes.
     waits = np.where(lay.schedule == SCHEDULES.index("zero-bubble"), 0, number)
     return _Stage(
@@ -206,7 +205,7 @@ def _stage(job: Job, keep: Keeping, lay: Layouts, number: Floats) -> _Stage:
         experts=layers * model.expert_parameters / model.layers / np.where(lay.ep > 1, lay.ep, lay.tp),
         embedding=np.where(number == 0, model.embedding_parameters, 0) / lay.tp,
         head=np.where(last, np.where(lay.pp > 1, head, model.head_parameters), 0) / lay.tp,
-        held=np.asarray(memory.micro_batches_held(micro_batches, lay.pp, lay.vpp, waits)),
+        held=np.asarray(memory.micro_batches_held(lay.micro_batches, lay.pp, lay.vpp, waits)),
     )
 
 
@@ -250,8 +249,7 @@ def _moments(
     halves = np.maximum(keep.half_gradient * stage.parameters - one - now, 0.0) if job.method == "full" else 0.0 * one
     gathered = _gathered(job, keep, lay, stage, shards)
     buffers = _buffers(job, keep, lay, stage, tokens)
-    micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
-    there = np.where(keep.standing | keep.in_backward | (micro_batches > 1), states["gradients"], 0.0)
+    there = np.where(keep.standing | keep.in_backward | (lay.micro_batches > 1), states["gradients"], 0.0)
     backward = {
         **states,
         "gradients": there + halves,

@@ -125,7 +125,7 @@ def run(
     unknown = 0.0 if efficiency.fitted(job.accelerator.architecture) else NOT_FITTED_SPREAD
     spread = np.hypot(
         math.hypot(stack.spread, MIXTURE_SPREAD * mixtures(job.model), unknown),
-        LOG_TO_SPREAD * np.log(np.maximum(_world(flat) / 8.0, 1.0)),
+        LOG_TO_SPREAD * np.log(np.maximum(flat.accelerators / 8.0, 1.0)),
     )
     if calibration is not None and calibration.runs:
         spread = np.minimum(spread, spread_of(parts, calibration, place))
@@ -143,10 +143,6 @@ def run(
         memory_parts,
     )
     return _shaped(found, shape)
-
-
-def _world(lay: Layouts) -> Floats:
-    return np.asarray(lay.tp * lay.cp * lay.pp * lay.dp, dtype=float)
 
 
 def _shaped(found: Estimates, shape: tuple[int, ...]) -> Estimates:
@@ -208,7 +204,7 @@ def _host(job: Job, machine: layers.Machine, lay: Layouts) -> Floats:
     """Time to launch the kernels of one layer, forward and backward [s]."""
     stack = machine.stack
     relaunched = np.where(lay.recompute == RECOMPUTES.index("full"), 4 / 3, 1.0)
-    between = (lay.pp > 1) & (_world(lay) > job.node.accelerators)
+    between = (lay.pp > 1) & (lay.accelerators > job.node.accelerators)
     serial = np.where(between, 1.0 + stack.pipeline_host * lay.tp, 1.0)
     share = mixtures(job.model)
     eager = not (share and machine.graphed)
@@ -228,7 +224,7 @@ def _step(
     talk: dict[str, Floats],
 ) -> dict[str, Floats]:
     stack, factor, lora = machine.stack, machine.factor, job.method != "full"
-    micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1).astype(float)
+    micro_batches = lay.micro_batches.astype(float)
     products = (device.products + device.backward) * device.layers * factor
     attention = (1 + machine.attention_backward) * device.attention * device.layers * factor
     elementwise = 3.0 * device.elementwise * device.layers * factor
@@ -268,16 +264,15 @@ def _step(
     parts |= offload.optimizer(job, machine.bandwidth, talk["owned"])
     parts["fixed time of a step"] = stack.step + 0.0 * one
     so_far = np.asarray(sum(parts.values()), dtype=float)
-    parts["stragglers"] = so_far * machine.law.straggle * np.log2(np.maximum(_world(lay) / 8.0, 1.0))
+    parts["stragglers"] = so_far * machine.law.straggle * np.log2(np.maximum(lay.accelerators / 8.0, 1.0))
     return {name: np.asarray(value, dtype=float) for name, value in parts.items()}
 
 
 def _stalls(job: Job, stack: Stack, lay: Layouts) -> tuple[Floats, Floats]:
     """Time that messages stall in a job that has a bad node [s], and the probability of one [1]."""
-    micro_batches = np.maximum(lay.global_batch // (lay.dp * lay.micro_batch), 1)
-    nodes = np.maximum(_world(lay) / job.node.accelerators, 1.0)
+    nodes = np.maximum(lay.accelerators / job.node.accelerators, 1.0)
     whole = (lay.sharding == SHARDINGS.index("none")) & (lay.dp > 1) & (nodes > 1)
-    waits = np.where(lay.pp > 1, pipeline.blocking_messages(micro_batches, lay.pp), stack.stall_reduces * whole)
+    waits = np.where(lay.pp > 1, pipeline.blocking_messages(lay.micro_batches, lay.pp), stack.stall_reduces * whole)
     return np.asarray(stack.stall * waits), reliability.any_bad(nodes, stack.stalling_nodes) * (waits > 0)
 
 
@@ -321,4 +316,4 @@ def model_flop_per_token(model: Model, sequence_length: int, *, frozen: bool = F
 def _mfu(job: Job, lay: Layouts, step: Floats, peak: float) -> Floats:
     each = model_flop_per_token(job.model, job.attended_length, frozen=job.method != "full")
     useful = each * lay.global_batch * job.sequence_length
-    return np.asarray(useful / (step * _world(lay) * peak), dtype=float)
+    return np.asarray(useful / (step * lay.accelerators * peak), dtype=float)

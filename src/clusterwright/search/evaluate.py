@@ -158,7 +158,7 @@ def best_by_nodes(
         for recompute in space.recomputes:
             part = replace(part, recompute=np.full_like(part.tp, recompute))
             found = run(job, part, calibration)
-            nodes = part.tp * part.cp * part.pp * part.dp // job.node.accelerators
+            nodes = part.accelerators // job.node.accelerators
             time = steps * found.step_time_s / useful.goodput[nodes]
             cost = rent_cost(nodes + useful.spares[nodes], quote, time)
             ok = (found.memory_bytes <= limit) & np.isfinite(cost)

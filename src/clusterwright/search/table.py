@@ -209,8 +209,7 @@ def _space(setting: Setting, kind: Kind, task: _Task) -> Space:
 
 
 def _nodes(space: Space, a_node: int) -> NDArray[np.int64]:
-    lay = space.layouts
-    return np.asarray(lay.tp * lay.cp * lay.pp * lay.dp // a_node)
+    return np.asarray(space.layouts.accelerators // a_node)
 
 
 def tabulate(table: Table, setting: Setting | None = None, groups: tuple[Group, ...] | None = None) -> Table:
